@@ -4,9 +4,9 @@
 // For each shape, all implementations run in turn in every round; the results are medians of the
 // times and of the per-round ratios to the faster peer. Before each turn the process sleeps, so
 // that the threads of the last implementation stop spinning, and the next one warms up: otherwise
-// spinning threads share a processor with the threads under measurement. A shape fails when the upper confidence
-// bound of the median ratio (one-sided, 95 %, from order statistics) is below 0.97, or below 0.90
-// for shapes no larger than a 256-cube. Flops: 2 M N K per matrix.
+// spinning threads share a processor with the threads under measurement. A shape fails when the
+// upper confidence bound of the median ratio (one-sided, 95 %, from order statistics) is below
+// 0.97, or below 0.90 for shapes no larger than a 256-cube. Flops: 2 M N K per matrix.
 // Arguments: f32, bf16, and shapes MxNxK or MxNxKxBATCH followed by NT or TN; default: all.
 // YOKE_CPU_ISA and YOKE_THREADS apply.
 #include "config.h"

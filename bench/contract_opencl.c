@@ -33,7 +33,8 @@ struct problem {
 	struct peer_shape s;
 	float *host[3];
 	void *segment[3], *work;
-	struct yoke_view view[3], row[3]; // row: the first row of y and a, for matrix-vector products
+	// row: the first row of y and a, for matrix-vector products
+	struct yoke_view view[3], row[3];
 	struct yoke_op op, one;
 	void *handle[IMPLS], *one_row;
 	uint64_t impls;
@@ -214,7 +215,8 @@ static void measure(const struct peer_shape *s)
 					   cl->impl_name(device, &p.op, (uint32_t)i) : "";
 		if (!strcmp(name, "clblast"))
 			library = i;
-		if (!strcmp(name, "tiled") && i != ours) // for shapes that the others do not support
+		// for shapes that the others do not support
+		if (!strcmp(name, "tiled") && i != ours)
 			there[i] = false;
 		n += there[i];
 	}

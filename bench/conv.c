@@ -3,8 +3,8 @@
 // gradients, in turn with matrix products of the same M, N and K.
 // Forward and the gradient by x: M is O or C, N the positions of the whole batch, K taps times
 // channels (for CONV_X, the mean number per position). Gradient by w: M is O, N the taps, K the
-// positions. Arguments: the batch [8]; "y", "dx", "dw" or "all" [all]; a shape's index or -1 for all
-// [-1]; 1 for the implicit product where there are several implementations [0].
+// positions. Arguments: the batch [8]; "y", "dx", "dw" or "all" [all]; a shape's index or -1 for
+// all [-1]; 1 for the implicit product where there are several implementations [0].
 // YOKE_CPU_ISA and YOKE_THREADS apply.
 #include "config.h"
 
@@ -20,15 +20,36 @@ enum { ROUNDS = 9, WARM_UP = 2 };
 static const struct {
 	int64_t channels, outputs, size, taps, stride, pad;
 } shapes[] = {
-	{ 3, 64, 224, 7, 2, 3 },   { 64, 64, 56, 3, 1, 1 },   { 64, 128, 56, 3, 2, 1 },  { 64, 128, 56, 1, 2, 0 },
-	{ 128, 128, 28, 3, 1, 1 }, { 128, 256, 28, 3, 2, 1 }, { 128, 256, 28, 1, 2, 0 }, { 256, 256, 14, 3, 1, 1 },
-	{ 256, 512, 14, 3, 2, 1 }, { 256, 512, 14, 1, 2, 0 }, { 512, 512, 7, 3, 1, 1 },
+	{ 3, 64, 224, 7, 2, 3 },
+	{ 64, 64, 56, 3, 1, 1 },
+	{ 64, 128, 56, 3, 2, 1 },
+	{ 64, 128, 56, 1, 2, 0 },
+	{ 128, 128, 28, 3, 1, 1 },
+	{ 128, 256, 28, 3, 2, 1 },
+	{ 128, 256, 28, 1, 2, 0 },
+	{ 256, 256, 14, 3, 1, 1 },
+	{ 256, 512, 14, 3, 2, 1 },
+	{ 256, 512, 14, 1, 2, 0 },
+	{ 512, 512, 7, 3, 1, 1 },
 	// ResNet-50, without those above
-	{ 64, 64, 56, 1, 1, 0 },   { 64, 256, 56, 1, 1, 0 },  { 256, 64, 56, 1, 1, 0 },   { 256, 128, 56, 1, 1, 0 },
-	{ 128, 128, 56, 3, 2, 1 }, { 128, 512, 28, 1, 1, 0 }, { 256, 512, 56, 1, 2, 0 },  { 512, 128, 28, 1, 1, 0 },
-	{ 512, 256, 28, 1, 1, 0 }, { 256, 256, 28, 3, 2, 1 }, { 256, 1024, 14, 1, 1, 0 }, { 512, 1024, 28, 1, 2, 0 },
-	{ 1024, 256, 14, 1, 1, 0 }, { 1024, 512, 14, 1, 1, 0 }, { 512, 512, 14, 3, 2, 1 }, { 512, 2048, 7, 1, 1, 0 },
-	{ 1024, 2048, 14, 1, 2, 0 }, { 2048, 512, 7, 1, 1, 0 },
+	{ 64, 64, 56, 1, 1, 0 },
+	{ 64, 256, 56, 1, 1, 0 },
+	{ 256, 64, 56, 1, 1, 0 },
+	{ 256, 128, 56, 1, 1, 0 },
+	{ 128, 128, 56, 3, 2, 1 },
+	{ 128, 512, 28, 1, 1, 0 },
+	{ 256, 512, 56, 1, 2, 0 },
+	{ 512, 128, 28, 1, 1, 0 },
+	{ 512, 256, 28, 1, 1, 0 },
+	{ 256, 256, 28, 3, 2, 1 },
+	{ 256, 1024, 14, 1, 1, 0 },
+	{ 512, 1024, 28, 1, 2, 0 },
+	{ 1024, 256, 14, 1, 1, 0 },
+	{ 1024, 512, 14, 1, 1, 0 },
+	{ 512, 512, 14, 3, 2, 1 },
+	{ 512, 2048, 7, 1, 1, 0 },
+	{ 1024, 2048, 14, 1, 2, 0 },
+	{ 2048, 512, 7, 1, 1, 0 },
 };
 
 // An operand with its own memory.
@@ -69,7 +90,8 @@ static void prepare(const struct yk_isa *isa, struct timed *t, int code, bool sk
 	while (!(left >> impl & 1))
 		impl++;
 	t->name = k->impl[impl];
-	const int64_t bytes = k->workspace ? (int64_t)k->workspace(&t->op, impl) : 0, words = bytes / 4 + 1;
+	const int64_t bytes = k->workspace ? (int64_t)k->workspace(&t->op, impl) : 0,
+		      words = bytes / 4 + 1;
 	t->op.workspace = made(&t->memory[3], 1, &words);
 	if (yk_kernel_prepare(k, &t->op, impl, &t->prepared) < 0)
 		exit(1);
@@ -92,8 +114,8 @@ static void done(struct timed *t)
 }
 
 // A convolution, and the matrix product of the same size.
-static void measure(const struct yk_isa *isa, const char *what, int code, const int64_t *x, const int64_t *w, const int64_t *y,
-		    int64_t stride, int64_t pad, bool skip)
+static void measure(const struct yk_isa *isa, const char *what, int code, const int64_t *x,
+		    const int64_t *w, const int64_t *y, int64_t stride, int64_t pad, bool skip)
 {
 	struct timed conv = { .op = { .code = 0 } }, product = { .op = { .code = 0 } };
 	const int64_t *of[3] = { code == YOKE_OP_CONV_X ? y : x, code == YOKE_OP_CONV_W ? y : w,
@@ -112,7 +134,8 @@ static void measure(const struct yk_isa *isa, const char *what, int code, const 
 	conv.out = made(&conv.memory[2], 4, of[2]);
 	conv.op.attr[conv.op.nattr++].i = 1;
 	for (int i = 0; i < 2; i++)
-		conv.op.attr[conv.op.nattr++].i = stride | 1 << 16 | pad << 32 | (int64_t)((uint64_t)pad << 48);
+		conv.op.attr[conv.op.nattr++].i =
+			stride | 1 << 16 | pad << 32 | (int64_t)((uint64_t)pad << 48);
 	for (int i = 0; i < 2; i++)
 		conv.op.attr[conv.op.nattr++].i = code == YOKE_OP_CONV_W ? w[2 + i] : x[2 + i];
 	prepare(isa, &conv, code, skip);
@@ -132,11 +155,12 @@ static void measure(const struct yk_isa *isa, const char *what, int code, const 
 	}
 	const double middle = median(ratio, ROUNDS), t = median(conv.seconds, ROUNDS);
 	qsort(ratio, ROUNDS, sizeof *ratio, by_value);
-	printf("%-4s %4lld %4lld %4lld %lldx%lld/%lld %6lld %7lld %7lld %9.2f %8.1f %8.1f  %5.2f %5.2f..%-5.2f %s%s\n", what, (long long)w[1],
-	       (long long)w[0], (long long)x[2], (long long)w[2], (long long)w[3], (long long)stride, (long long)m, (long long)n,
-	       (long long)k, t * 1e3, 2e-9 * (double)m * (double)n * (double)k / t,
-	       2e-9 * (double)m * (double)n * (double)k / median(product.seconds, ROUNDS), middle, ratio[ROUNDS / 4],
-	       ratio[ROUNDS * 3 / 4], conv.name, k < 256 ? "  (K < 256)" : "");
+	printf("%-4s %4lld %4lld %4lld %lldx%lld/%lld %6lld %7lld %7lld %9.2f %8.1f %8.1f  %5.2f %5.2f..%-5.2f %s%s\n",
+	       what, (long long)w[1], (long long)w[0], (long long)x[2], (long long)w[2],
+	       (long long)w[3], (long long)stride, (long long)m, (long long)n, (long long)k,
+	       t * 1e3, 2e-9 * (double)m * (double)n * (double)k / t,
+	       2e-9 * (double)m * (double)n * (double)k / median(product.seconds, ROUNDS), middle,
+	       ratio[ROUNDS / 4], ratio[ROUNDS * 3 / 4], conv.name, k < 256 ? "  (K < 256)" : "");
 	done(&conv);
 	done(&product);
 }
@@ -156,23 +180,28 @@ int main(int argc, char **argv)
 	const bool skip = argc > 4 && atoi(argv[4]);
 
 	if (!isa || batch < 1) {
-		fprintf(stderr, "bench/conv: YOKE_CPU_ISA=%s cannot be used here, or no batch of %s\n", request ? request : "",
-			argc > 1 ? argv[1] : "8");
+		fprintf(stderr,
+			"bench/conv: YOKE_CPU_ISA=%s cannot be used here, or no batch of %s\n",
+			request ? request : "", argc > 1 ? argv[1] : "8");
 		return 1;
 	}
 	yk_team_limit(threads ? atoi(threads) : 0);
-	printf("# convolutions of ResNet-18 and ResNet-50, batch %lld, f32, %s, %d threads; medians of %d rounds after %d\n", (long long)batch,
-	       isa->name, yk_team_size(), ROUNDS, WARM_UP);
-	printf("%-4s %4s %4s %4s %5s %6s %7s %7s %9s %8s %8s  %5s %s\n", "", "C", "O", "in", "kernel", "M", "N", "K", "ms", "GF/s",
-	       "product", "ratio", "quartiles");
+	printf("# convolutions of ResNet-18 and ResNet-50, batch %lld, f32, %s, %d threads; medians of %d rounds after %d\n",
+	       (long long)batch, isa->name, yk_team_size(), ROUNDS, WARM_UP);
+	printf("%-4s %4s %4s %4s %5s %6s %7s %7s %9s %8s %8s  %5s %s\n", "", "C", "O", "in",
+	       "kernel", "M", "N", "K", "ms", "GF/s", "product", "ratio", "quartiles");
 	for (int i = 0; i < (int)(sizeof shapes / sizeof *shapes); i++) {
-		const int64_t out = (shapes[i].size + 2 * shapes[i].pad - shapes[i].taps) / shapes[i].stride + 1;
+		const int64_t out =
+			(shapes[i].size + 2 * shapes[i].pad - shapes[i].taps) / shapes[i].stride +
+			1;
 		const int64_t x[] = { batch, shapes[i].channels, shapes[i].size, shapes[i].size };
-		const int64_t w[] = { shapes[i].outputs, shapes[i].channels, shapes[i].taps, shapes[i].taps };
+		const int64_t w[] = { shapes[i].outputs, shapes[i].channels, shapes[i].taps,
+				      shapes[i].taps };
 		const int64_t y[] = { batch, shapes[i].outputs, out, out };
 		for (int k = 0; k < 3 && (only < 0 || i == only); k++)
 			if (!strcmp(which, "all") || !strcmp(which, ops[k].name))
-				measure(isa, ops[k].name, ops[k].code, x, w, y, shapes[i].stride, shapes[i].pad, skip);
+				measure(isa, ops[k].name, ops[k].code, x, w, y, shapes[i].stride,
+					shapes[i].pad, skip);
 	}
 	return 0;
 }

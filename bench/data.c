@@ -5,18 +5,20 @@
 //
 //	bench/data FOLDER [rows, all] [workers, 2] [seconds of a round, 0.3] [rounds, 7]
 //
-//	tokens            shuffled windows of 128 + 1 tokens from 64 Mi 2-byte tokens (FOLDER/tokens.u16)
+//	tokens            shuffled windows of 128 + 1 tokens from 64 Mi 2-byte tokens
+//	                  (FOLDER/tokens.u16)
 //	rows              shuffled rows of 4 KiB from a .npy file of 256 MiB (FOLDER/rows.npy)
 //	memcpy            the same rows, copied in memory by one thread in the same order
-//	csv               a table of 8 numeric columns, 24 MB (FOLDER/table.csv), opened and read in order
+//	csv               a table of 8 numeric columns, 24 MB (FOLDER/table.csv), opened and read in
+//	                  order
 //	words             the tokenizer alone: 32 MiB of words (FOLDER/text) in memory, in blocks as
 //	                  prepare uses, one thread
 //	prepare           the same text from file to token file, with as many threads as workers
 //	sleep 1, sleep 4  a source that sleeps 5 ms per sample, read by one thread and by four
 //	images            images of FOLDER/images (written by bench/peers/data_torch.py) resized to
 //	                  224 x 224; only on request
-//	end               not a rate: the time of the step at the end of an epoch divided by the median
-//	                  step; a step works 2 ms
+//	end               not a rate: the time of the step at the end of an epoch divided by the
+//	                  median step; a step works 2 ms
 //
 // The argument `rows` is a comma-separated list of these. Missing input files are written first.
 // Batches have 64 samples; 16 for sleep; 10 of 210 for end.
@@ -36,8 +38,16 @@
 #include "rounds.h"
 #include "yoke-data.h"
 
-enum { CONTEXT = 128, ROW = 1024, ROWS = 65536, BATCH = 64, RECORDS = 300000, COLUMNS = 8, TEXT_BYTES = 32 << 20,
-       BLOCK = 4 << 20 };
+enum {
+	CONTEXT = 128,
+	ROW = 1024,
+	ROWS = 65536,
+	BATCH = 64,
+	RECORDS = 300000,
+	COLUMNS = 8,
+	TEXT_BYTES = 32 << 20,
+	BLOCK = 4 << 20
+};
 #define TOKENS ((int64_t)64 << 20)
 
 enum { TOKENS_FILE, ROWS_FILE, TABLE_FILE, TEXT_FILE, OUT_FILE, IMAGES, FILES };
@@ -115,7 +125,8 @@ static int write_table(void)
 	for (int64_t i = 0; i < RECORDS && e == 0; i++) {
 		size_t n = 0;
 		for (int k = 0; k < COLUMNS; k++) // 24 bits, as far from zero as is usual
-			n += (size_t)snprintf(line + n, sizeof line - n, "%.7g%c", (drawn(&x) - 8388608.0) / 1024,
+			n += (size_t)snprintf(line + n, sizeof line - n, "%.7g%c",
+					      (drawn(&x) - 8388608.0) / 1024,
 					      k < COLUMNS - 1 ? ',' : '\n');
 		e = add(&w, line, n);
 	}
@@ -201,7 +212,8 @@ static double table_records(void)
 	int64_t rows = 0;
 	const double began = yk_seconds();
 	yoke_dataset *d = yoke_dataset_open(path[TABLE_FILE], NULL);
-	snprintf(settings, sizeof settings, "batch=1024 workers=%d shuffle=0 epochs=1 last=keep", workers);
+	snprintf(settings, sizeof settings, "batch=1024 workers=%d shuffle=0 epochs=1 last=keep",
+		 workers);
 	yoke_loader *l = d ? yoke_loader_new(d, settings) : NULL;
 	for (int64_t got; l && (got = yoke_loader_host(l, COLUMNS, data, NULL)) > 0;)
 		rows += got;
@@ -247,8 +259,12 @@ static double words(void)
 
 static double prepare(void)
 {
-	const struct yk_prepare p = { .paths = path[TEXT_FILE], .out = path[OUT_FILE], .tokenizer = "word", .valid = 0.1,
-				      .context = CONTEXT, .workers = workers };
+	const struct yk_prepare p = { .paths = path[TEXT_FILE],
+				      .out = path[OUT_FILE],
+				      .tokenizer = "word",
+				      .valid = 0.1,
+				      .context = CONTEXT,
+				      .workers = workers };
 	struct yk_prepared_text done;
 	remove(path[OUT_FILE]);
 	const double began = yk_seconds();
@@ -264,7 +280,9 @@ static double copies(void)
 	int64_t n = 0;
 	do {
 		for (int i = 0; i < BATCH; i++, n++)
-			memcpy(to[n / BATCH % 4][i], memory + ROW * yk_order_at(n % ROWS, ROWS, 1, 1, n / ROWS), sizeof to[0][0]);
+			memcpy(to[n / BATCH % 4][i],
+			       memory + ROW * yk_order_at(n % ROWS, ROWS, 1, 1, n / ROWS),
+			       sizeof to[0][0]);
 		took = yk_seconds() - began;
 	} while (took < seconds);
 	return (double)n / took;
@@ -284,9 +302,14 @@ static int sleep_item(void *arg, int64_t n, struct yoke_item *const *s)
 static yoke_loader *sleeper(int64_t *us, int64_t count, const char *settings)
 {
 	const struct yoke_field f = { .size = sizeof f, .name = "x", .dtype = yoke_f32 };
-	yoke_dataset *d = yoke_dataset_new(&(struct yoke_dataset_options){
-		.size = sizeof(struct yoke_dataset_options), .name = "sleep", .count = count, .fields = 1, .field = &f,
-		.read = sleep_item, .arg = us });
+	yoke_dataset *d = yoke_dataset_new(
+		&(struct yoke_dataset_options){ .size = sizeof(struct yoke_dataset_options),
+						.name = "sleep",
+						.count = count,
+						.fields = 1,
+						.field = &f,
+						.read = sleep_item,
+						.arg = us });
 	yoke_loader *l = d ? yoke_loader_new(d, settings) : NULL;
 	yoke_dataset_free(d);
 	return l;
@@ -367,17 +390,20 @@ int main(int argc, char **argv)
 	seconds = argc > 4 ? atof(argv[4]) : seconds;
 	n = n < 1 ? 1 : n > MAX_ROUNDS ? MAX_ROUNDS : n;
 	if (argc < 2 || workers < 0 || !(seconds > 0)) {
-		fprintf(stderr, "usage: bench/data FOLDER [rows, all] [workers, 2] [seconds, 0.3] [rounds, 7]\n");
+		fprintf(stderr,
+			"usage: bench/data FOLDER [rows, all] [workers, 2] [seconds, 0.3] [rounds, 7]\n");
 		return 2;
 	}
 	memory = malloc(sizeof(float) * ROW * ROWS);
 	for (size_t i = 0; memory && i < (size_t)ROW * ROWS; i++)
 		memory[i] = (float)(i % 8191);
-	static const char *const name[FILES] = { "tokens.u16", "rows.npy", "table.csv", "text", "text.tokens.safetensors",
-						 "images" };
+	static const char *const name[FILES] = {
+		"tokens.u16", "rows.npy", "table.csv", "text", "text.tokens.safetensors", "images"
+	};
 	for (int i = 0; i < FILES; i++)
 		snprintf(path[i], sizeof path[i], "%s/%s", argv[1], name[i]);
-	if (!memory || write_tokens() < 0 || write_rows() < 0 || write_table() < 0 || write_text() < 0) {
+	if (!memory || write_tokens() < 0 || write_rows() < 0 || write_table() < 0 ||
+	    write_text() < 0) {
 		fprintf(stderr, "bench/data: %s\n", memory ? yoke_error() : "no memory");
 		return 1;
 	}

@@ -63,7 +63,8 @@ static void run(const struct yk_isa *isa, struct yoke_op *op)
 static void measure(const struct yk_isa *isa, int64_t m, int64_t n, int64_t k)
 {
 	uint64_t bytes[2];
-	struct yk_segment a = memory(m * k), b = memory(k * n), bias = memory(n), c = memory(m * n), y = memory(m * n), w;
+	struct yk_segment a = memory(m * k), b = memory(k * n), bias = memory(n), c = memory(m * n),
+			  y = memory(m * n), w;
 	struct yoke_view in[3] = { view(&a, m, k), view(&b, k, n), view(&bias, m, n) };
 	struct yoke_view product = view(&c, m, n), out = view(&y, m, n);
 	in[2].strides[0] = 0; // one row for all

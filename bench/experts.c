@@ -54,7 +54,11 @@ static yoke_tensor *products(const struct pair *p, int way)
 static yoke_tensor *layers(const struct pair *p, int way)
 {
 	static const struct yk_network net = { .by_row = false };
-	const struct yk_moe m = { .embed = p->embed, .experts = EXPERTS, .active_experts = 1, .gated = true, .var = p->moe.var };
+	const struct yk_moe m = { .embed = p->embed,
+				  .experts = EXPERTS,
+				  .active_experts = 1,
+				  .gated = true,
+				  .var = p->moe.var };
 	yoke_tensor *balance, *share;
 	if (!way) {
 		yoke_scope *s = yoke_scope_begin("layer");
@@ -67,8 +71,8 @@ static yoke_tensor *layers(const struct pair *p, int way)
 }
 
 // Measures both in turn and prints a line. by: [2] lists of tensors to differentiate by.
-static int measure(const struct pair *p, yoke_tensor *(*make)(const struct pair *, int way), const char *title, int n,
-		   yoke_tensor *const *const *by, const int *count)
+static int measure(const struct pair *p, yoke_tensor *(*make)(const struct pair *, int way),
+		   const char *title, int n, yoke_tensor *const *const *by, const int *count)
 {
 	double t[2][ROUNDS], ratio[ROUNDS];
 	for (int i = -WARM; i < ROUNDS; i++)
@@ -84,8 +88,9 @@ static int measure(const struct pair *p, yoke_tensor *(*make)(const struct pair 
 		ratio[i] = make == products ? t[1][i] / t[0][i] : t[0][i] / t[1][i];
 	const double middle = median(ratio, ROUNDS);
 	qsort(ratio, ROUNDS, sizeof *ratio, by_value);
-	printf("%-34s %-10s %10.1f %10.1f  %5.2f  %.2f..%.2f\n", title, n ? "+ gradient" : "forward", 1e6 * median(t[0], ROUNDS),
-	       1e6 * median(t[1], ROUNDS), middle, ratio[ROUNDS / 4], ratio[ROUNDS * 3 / 4]);
+	printf("%-34s %-10s %10.1f %10.1f  %5.2f  %.2f..%.2f\n", title,
+	       n ? "+ gradient" : "forward", 1e6 * median(t[0], ROUNDS), 1e6 * median(t[1], ROUNDS),
+	       middle, ratio[ROUNDS / 4], ratio[ROUNDS * 3 / 4]);
 	return 0;
 }
 
@@ -96,15 +101,18 @@ static int groups(int64_t rows, int64_t k, int64_t n)
 	for (int e = 0; e <= EXPERTS; e++)
 		first[e] = rows * e;
 	const int64_t bounds = EXPERTS + 1;
-	struct pair p = { .x = variable(2, (int64_t[]){ rows * EXPERTS, k }), .w = variable(3, (int64_t[]){ EXPERTS, k, n }),
+	struct pair p = { .x = variable(2, (int64_t[]){ rows * EXPERTS, k }),
+			  .w = variable(3, (int64_t[]){ EXPERTS, k, n }),
 			  .one = variable(2, (int64_t[]){ k, n }),
 			  .first = yoke_keep(yoke_variable("first", yoke_i64, 1, &bounds)) };
 	yoke_tensor *by[2][2] = { { p.x, p.w }, { p.x, p.one } };
 	yoke_put(p.first, first, sizeof first);
-	snprintf(title, sizeof title, "%d groups of %lld rows, %lld x %lld", EXPERTS, (long long)rows, (long long)k, (long long)n);
+	snprintf(title, sizeof title, "%d groups of %lld rows, %lld x %lld", EXPERTS,
+		 (long long)rows, (long long)k, (long long)n);
 	int status = 0;
 	for (int grad = 0; grad < 2 && !status; grad++)
-		status = measure(&p, products, title, grad, (yoke_tensor *const *const[]){ by[0], by[1] }, (int[]){ 2, 2 });
+		status = measure(&p, products, title, grad,
+				 (yoke_tensor *const *const[]){ by[0], by[1] }, (int[]){ 2, 2 });
 	yoke_free(p.x), yoke_free(p.w), yoke_free(p.one), yoke_free(p.first);
 	return status;
 }
@@ -127,10 +135,12 @@ static int layer(int64_t tokens, int64_t embed)
 		by[0][count[0]++] = p.moe.var[i];
 	for (int i = 0; i < 4; i++)
 		by[1][count[1]++] = p.dense[i];
-	snprintf(title, sizeof title, "layer of %lld, %lld tokens", (long long)embed, (long long)tokens);
+	snprintf(title, sizeof title, "layer of %lld, %lld tokens", (long long)embed,
+		 (long long)tokens);
 	int status = 0;
 	for (int grad = 0; grad < 2 && !status; grad++)
-		status = measure(&p, layers, title, grad, (yoke_tensor *const *const[]){ by[0], by[1] }, count);
+		status = measure(&p, layers, title, grad,
+				 (yoke_tensor *const *const[]){ by[0], by[1] }, count);
 	yk_parameters_fini(&p.moe);
 	for (int i = 0; i < 4; i++)
 		yoke_free(p.dense[i]);

@@ -50,7 +50,8 @@ static double mean(int64_t from, int64_t n)
 static int measure(const struct yk_network *net, int texts, int rounds)
 {
 	const struct yk_sampling greedy = { 0 };
-	const int64_t tokens = net->shape.context; // the prompt's token is in the cache before the first generated one
+	// the prompt's token is in the cache before the first generated one
+	const int64_t tokens = net->shape.context;
 	struct yk_tokens prompt[YK_SEQUENCES] = { 0 };
 	uint64_t planned[2] = { 0 };
 	int e = 0;
@@ -73,7 +74,8 @@ static int measure(const struct yk_network *net, int texts, int rounds)
 		return e;
 	const double first = mean(1, ENDS), last = mean(tokens - ENDS, ENDS);
 	printf("%d texts: %.1f tokens/s, first %.3f ms, last %.3f ms: %.2f times; %d plans, %d more behind the first "
-	       "round\n", texts, (double)texts / mean(1, tokens - 1), first * 1e3, last * 1e3, last / first,
+	       "round\n",
+	       texts, (double)texts / mean(1, tokens - 1), first * 1e3, last * 1e3, last / first,
 	       (int)planned[0], rounds > 1 ? (int)(planned[1] - planned[0]) : 0);
 	return 0;
 }
@@ -81,14 +83,19 @@ static int measure(const struct yk_network *net, int texts, int rounds)
 int main(int argc, char **argv)
 {
 	const int texts = argc > 1 ? atoi(argv[1]) : 1, rounds = argc > 2 ? atoi(argv[2]) : 5;
-	struct yk_model_shape s = { .vocab = 256, .context = 256, .layers = 6, .heads = 6, .embed = 384 };
+	struct yk_model_shape s = {
+		.vocab = 256, .context = 256, .layers = 6, .heads = 6, .embed = 384
+	};
 	struct yk_network *net = NULL;
 
 	if (argc == 7)
-		s.layers = atol(argv[3]), s.heads = atol(argv[4]), s.embed = atol(argv[5]), s.context = atol(argv[6]);
-	if ((argc > 3 && argc != 7) || texts < 1 || texts > YK_SEQUENCES || rounds < 1 || s.context < 2 * ENDS ||
-	    s.context > LIMIT)
-		return fprintf(stderr, "usage: generate [texts] [rounds] [layers heads embed context]\n"), 2;
+		s.layers = atol(argv[3]), s.heads = atol(argv[4]), s.embed = atol(argv[5]),
+		s.context = atol(argv[6]);
+	if ((argc > 3 && argc != 7) || texts < 1 || texts > YK_SEQUENCES || rounds < 1 ||
+	    s.context < 2 * ENDS || s.context > LIMIT)
+		return fprintf(stderr,
+			       "usage: generate [texts] [rounds] [layers heads embed context]\n"),
+		       2;
 	int e = yk_network_new(&yk_model_gpt, &s, &net);
 	if (e == 0)
 		e = yk_parameters_draw(&net->params, 1);

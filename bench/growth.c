@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measures how the cost of a training step grows: doubles one dimension at a time and prints the exponent of
-// each cost over the last doublings, and the exponent that the arithmetic asks for.  The step trains a
-// transformer with AdamW (layers, width, context, batch, vocabulary; ranks that train copies of it), many small
-// variables, or a chain of linear sub-modules.  Each size runs in a process of its own, with one thread.
+// Measures how the cost of a training step grows: doubles one dimension at a time and prints the
+// exponent of each cost over the last doublings, and the exponent that the arithmetic asks for.
+// The step trains a transformer with AdamW (layers, width, context, batch, vocabulary; ranks that
+// train copies of it), many small variables, or a chain of linear sub-modules.  Each size runs in a
+// process of its own, with one thread.
 //
 //	plan    CPU time of the first step in a dry context: recording and planning
-//	again   CPU time of a step whose plan is found, in a dry context; with ranks, of a computed one
+//	again   CPU time of a step whose plan is found, in a dry context; with ranks, of a computed
+//	        one
 //	step    CPU time of a computed step
 //	host    bytes of host memory after it, of the dry run
 //	device  peak bytes of device memory
 //
-// Times are the smallest of several steps, and of APART processes where one takes less than BRIEF seconds.
-// With ranks, times and bytes are of all ranks together.
+// Times are the smallest of several steps, and of APART processes where one takes less than BRIEF
+// seconds. With ranks, times and bytes are of all ranks together.
 //
 //	bench/growth [DIMENSION ..]
 #include "config.h"
@@ -43,7 +45,8 @@ static const char *const cost_name[] = { "plan", "again", "step", "host", "devic
 static const struct {
 	const char *name;
 	int64_t first, last; // sizes
-	int linear;          // bit i: cost i may grow as the dimension does, beside the arithmetic of `step`
+	// bit i: cost i may grow as the dimension does, beside the arithmetic of `step`
+	int linear;
 } dimension[] = {
 	{ "layers", 4, 64, 1 << PLAN | 1 << AGAIN | 1 << HOST },
 	{ "width", 64, 512, 0 },
@@ -72,12 +75,16 @@ static double weights(const struct size *s)
 	return (double)s->n[LAYERS] * 12 * e * e + 2 * e * (double)s->n[VOCABULARY];
 }
 
-// Multiplications and additions of a step: those of the weights but the embedding's, attention's, the
-// loss's (about 40 per logit, for its exponentials) and the optimizer's (about 60 per weight, for its memory).
+// Multiplications and additions of a step: those of the weights but the embedding's, attention's,
+// the loss's (about 40 per logit, for its exponentials) and the optimizer's (about 60 per weight,
+// for its memory).
 static double flops(const struct size *s)
 {
-	const double e = (double)s->n[WIDTH], t = (double)s->n[CONTEXT], rows = t * (double)s->n[BATCH];
-	return 6 * rows * (weights(s) - e * (double)s->n[VOCABULARY] + 2 * (double)s->n[LAYERS] * t * e) +
+	const double e = (double)s->n[WIDTH], t = (double)s->n[CONTEXT],
+		     rows = t * (double)s->n[BATCH];
+	return 6 * rows *
+		       (weights(s) - e * (double)s->n[VOCABULARY] +
+			2 * (double)s->n[LAYERS] * t * e) +
 	       40 * rows * (double)s->n[VOCABULARY] + 60 * weights(s);
 }
 
@@ -85,8 +92,8 @@ static double flops(const struct size *s)
 static double values(const struct size *s)
 {
 	const double rows = (double)(s->n[CONTEXT] * s->n[BATCH]);
-	return 3 * weights(s) +
-	       fmax(weights(s), rows * (17 * (double)(s->n[LAYERS] * s->n[WIDTH]) + 3 * (double)s->n[VOCABULARY]));
+	return 3 * weights(s) + fmax(weights(s), rows * (17 * (double)(s->n[LAYERS] * s->n[WIDTH]) +
+							 3 * (double)s->n[VOCABULARY]));
 }
 
 static bool is_transformer(const struct size *s)
@@ -119,8 +126,11 @@ struct training {
 
 static yoke_module *network(const struct size *s)
 {
-	const int transformer = is_transformer(s), depth = (int)s->n[transformer ? LAYERS : MODULES];
-	const struct yoke_nn_attention_options o = { .size = sizeof o, .width = s->n[WIDTH], .heads = HEADS, .causal = 1 };
+	const int transformer = is_transformer(s),
+		  depth = (int)s->n[transformer ? LAYERS : MODULES];
+	const struct yoke_nn_attention_options o = {
+		.size = sizeof o, .width = s->n[WIDTH], .heads = HEADS, .causal = 1
+	};
 	yoke_module **list = malloc(((size_t)depth + 3) * sizeof *list);
 	int n = 0;
 	if (!list)
@@ -229,7 +239,8 @@ static int time_steps(struct training *t, double *first, double *later)
 	const double start = cpu_seconds();
 	int err = 0;
 	*later = HUGE_VAL;
-	for (int i = 0; !err && (i <= MIN_ROUNDS || (i <= max && cpu_seconds() - start < BRIEF)); i++) {
+	for (int i = 0; !err && (i <= MIN_ROUNDS || (i <= max && cpu_seconds() - start < BRIEF));
+	     i++) {
 		if (t->world)
 			yoke_group_barrier(t->world);
 		const double began = cpu_seconds();

@@ -38,14 +38,16 @@ int main(int argc, char **argv)
 		fprintf(stderr, "bench/history: at least %d steps\n", EARLY + WINDOW);
 		return 2;
 	}
-	printf("%-16s%-32s%-12s%10s%10s%8s\n", "update", "scope", "evaluated", "us early", "us late", "nodes");
+	printf("%-16s%-32s%-12s%10s%10s%8s\n", "update", "scope", "evaluated", "us early",
+	       "us late", "nodes");
 	for (int k = 0; k < UPDATES * UPDATE_SCOPES * UPDATE_READS; k++) {
 		struct updates u;
 		size_t nodes = 0;
-		updates_begin(&u, k / (UPDATE_SCOPES * UPDATE_READS), k / UPDATE_READS % UPDATE_SCOPES, k % UPDATE_READS);
+		updates_begin(&u, k / (UPDATE_SCOPES * UPDATE_READS),
+			      k / UPDATE_READS % UPDATE_SCOPES, k % UPDATE_READS);
 		const double first = run(&u, 0, EARLY, &nodes), last = run(&u, EARLY, late, &nodes);
-		printf("%-16s%-32s%-12s%10.1f%10.1f%8zu\n", update_name[u.update], update_scope_name[u.scope],
-		       update_read_name[u.read], first, last, nodes);
+		printf("%-16s%-32s%-12s%10.1f%10.1f%8zu\n", update_name[u.update],
+		       update_scope_name[u.scope], update_read_name[u.read], first, last, nodes);
 		if (yoke_error_code()) {
 			fprintf(stderr, "%s\n", yoke_error());
 			return 1;

@@ -29,7 +29,8 @@ static double once(int way, yoke_tensor *x, yoke_tensor *carried, int64_t n)
 	if (way == 0)
 		out[0] = yoke_sum(x, YOKE_ALL);
 	else
-		out[0] = yoke_largest(x, way == 1 ? YOKE_NONE : carried, n / OF, &out[1], way == 1 ? NULL : &out[2]);
+		out[0] = yoke_largest(x, way == 1 ? YOKE_NONE : carried, n / OF, &out[1],
+				      way == 1 ? NULL : &out[2]);
 	const double began = yk_seconds();
 	int err = yoke_eval(way == 0 ? 1 : way == 1 ? 2 : 3, out) | yoke_sync();
 	const double took = yk_seconds() - began;
@@ -39,14 +40,16 @@ static double once(int way, yoke_tensor *x, yoke_tensor *carried, int64_t n)
 
 int main(int argc, char **argv)
 {
-	static const char *const name[WAYS] = { "sum", "values and places", "with carried and rest" };
+	static const char *const name[WAYS] = { "sum", "values and places",
+						"with carried and rest" };
 	const int64_t n = argc > 1 ? atoll(argv[1]) : 25000000;
 	double took[WAYS][ROUNDS], ratio[ROUNDS];
 	yoke_context *ctx = n >= OF ? yoke_context_new(NULL) : NULL;
 	if (!ctx)
 		return fail();
 	yoke_use(ctx);
-	yoke_tensor *x = yoke_keep(yoke_variable("x", yoke_f32, 1, &n)), *carried = yoke_keep(yoke_variable("e", yoke_f32, 1, &n));
+	yoke_tensor *x = yoke_keep(yoke_variable("x", yoke_f32, 1, &n)),
+		    *carried = yoke_keep(yoke_variable("e", yoke_f32, 1, &n));
 	yoke_assign(x, yoke_normal(yoke_f32, 1, &n));
 	yoke_assign(carried, yoke_normal(yoke_f32, 1, &n));
 	if (yoke_sync() < 0)
@@ -63,7 +66,8 @@ int main(int argc, char **argv)
 	for (int way = 0; way < WAYS; way++) {
 		for (int r = 0; r < ROUNDS; r++)
 			ratio[r] = took[way][r] / took[0][r];
-		printf("  %-24s %9.3f ms  %6.1f GB/s read  %6.2f of the sum's time\n", name[way], 1e3 * median(took[way], ROUNDS),
+		printf("  %-24s %9.3f ms  %6.1f GB/s read  %6.2f of the sum's time\n", name[way],
+		       1e3 * median(took[way], ROUNDS),
 		       1e-9 * 4 * (double)n / median(took[way], ROUNDS), median(ratio, ROUNDS));
 	}
 	yoke_free(x);

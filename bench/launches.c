@@ -77,7 +77,9 @@ cl_int clSetKernelArg(cl_kernel kernel, cl_uint index, size_t bytes, const void 
 		*(void **)&f = next("clSetKernelArg");
 	if (!measuring && bytes <= MAX_ARG) {
 		struct call *c = argument(kernel, index);
-		*c = (struct call){ .kernel = kernel, .index = index, .bytes = bytes, .local = !value };
+		*c = (struct call){
+			.kernel = kernel, .index = index, .bytes = bytes, .local = !value
+		};
 		if (value)
 			memcpy(c->value, value, bytes);
 	}
@@ -94,10 +96,10 @@ static void note_arguments(cl_kernel kernel)
 		}
 }
 
-__attribute__((visibility("default")))
-cl_int clEnqueueNDRangeKernel(cl_command_queue queue, cl_kernel kernel, cl_uint dims, const size_t *offset,
-			      const size_t *items, const size_t *group, cl_uint nwait, const cl_event *wait,
-			      cl_event *event)
+__attribute__((visibility("default"))) cl_int
+clEnqueueNDRangeKernel(cl_command_queue queue, cl_kernel kernel, cl_uint dims, const size_t *offset,
+		       const size_t *items, const size_t *group, cl_uint nwait,
+		       const cl_event *wait, cl_event *event)
 {
 	static launch_fn *f;
 
@@ -107,7 +109,9 @@ cl_int clEnqueueNDRangeKernel(cl_command_queue queue, cl_kernel kernel, cl_uint 
 		note_arguments(kernel);
 	if (noting) {
 		struct call *c = place(calls, &ncalls, MAX_CALLS);
-		*c = (struct call){ .kernel = kernel, .queue = queue, .dims = dims, .grouped = group };
+		*c = (struct call){
+			.kernel = kernel, .queue = queue, .dims = dims, .grouped = group
+		};
 		memcpy(c->items, items, dims * sizeof *items);
 		if (group)
 			memcpy(c->group, group, dims * sizeof *group);
@@ -126,11 +130,12 @@ static int by_hand(bool min)
 			queue = c->queue;
 		else if (min && c->kept)
 			continue;
-		cl_int code = c->queue ? clEnqueueNDRangeKernel(c->queue, c->kernel, c->dims, NULL, c->items,
-								c->grouped ? c->group : NULL, 0, NULL,
-								NULL) :
-					 clSetKernelArg(c->kernel, c->index, c->bytes,
-							c->local ? NULL : c->value);
+		cl_int code = c->queue ?
+				      clEnqueueNDRangeKernel(c->queue, c->kernel, c->dims, NULL,
+							     c->items, c->grouped ? c->group : NULL,
+							     0, NULL, NULL) :
+				      clSetKernelArg(c->kernel, c->index, c->bytes,
+						     c->local ? NULL : c->value);
 		if (code != CL_SUCCESS)
 			return code;
 	}
@@ -181,7 +186,8 @@ static int measure(int64_t n)
 	err = err ? err : layers_step(&l, 1);
 	noting = false;
 	if (!err && !nlaunches) {
-		fprintf(stderr, "bench/launches: the step launches nothing on OpenCL: set YOKE_BACKEND=opencl\n");
+		fprintf(stderr,
+			"bench/launches: the step launches nothing on OpenCL: set YOKE_BACKEND=opencl\n");
 		exit(1);
 	}
 	measuring = true;

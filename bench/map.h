@@ -32,7 +32,8 @@ extern const struct yk_limit_loop yk_limit_loops[LIMITS];
 // An op ready to run, on arrays that it may overwrite.
 struct yk_bench_op {
 	const char *name;
-	enum yk_limit fit; // the limit for its traffic; COPY and TRIAD: the better of both store types
+	// the limit for its traffic; COPY and TRIAD: the better of both store types
+	enum yk_limit fit;
 	double bytes;      // bytes of its operands, read or written once
 	struct yoke_op op;
 	struct yoke_view in[8], out[3];

@@ -195,7 +195,8 @@ static void map(struct list *l, const char *name, struct yoke_map m, int to)
 // Casts array 0 of one dtype to array 2 of another.
 static void cast(struct list *l, const char *name, int from, int to)
 {
-	const int64_t size = (int64_t)(yk_esize(from) > yk_esize(to) ? yk_esize(from) : yk_esize(to));
+	const int64_t size =
+		(int64_t)(yk_esize(from) > yk_esize(to) ? yk_esize(from) : yk_esize(to));
 	const int64_t n = yk_bench_count * 4 / size, dims[2] = { n / COLS, COLS };
 	const double arrays = (double)(yk_esize(from) + yk_esize(to)) / (double)size;
 	struct yk_bench_op *b = append(l, name, YOKE_OP_MAP, COPY, arrays, 1, 1);
@@ -311,8 +312,8 @@ static void step(struct list *l, enum yk_formula_id id, const double *constant, 
 	const int lists = yk_formula_count(f->lists), numbers = yk_formula_count(f->numbers);
 	const bool reduces = id == YK_FORMULA_SQUARE;
 	const int64_t n = reduces ? 2 * yk_bench_count : yk_bench_count;
-	struct yk_bench_op *b = append(l, f->name, reduces ? YOKE_OP_LIST_REDUCE : YOKE_OP_LIST_MAP, fit,
-				       arrays, lists + numbers, yk_formula_count(f->results));
+	struct yk_bench_op *b = append(l, f->name, reduces ? YOKE_OP_LIST_REDUCE : YOKE_OP_LIST_MAP,
+				       fit, arrays, lists + numbers, yk_formula_count(f->results));
 	static const uint8_t f32[8] = { yoke_f32, yoke_f32, yoke_f32, yoke_f32,
 					yoke_f32, yoke_f32, yoke_f32, yoke_f32 };
 	if (yk_formula_map(f, yoke_f32, f32, constant, &b->map) < 0)

@@ -30,7 +30,8 @@ static int settle(const struct yk_mpi *m, double each, int *times)
 	return 0;
 }
 
-static int measure(const struct yk_mpi *m, double sample[SAMPLES], const float *in, float *out, size_t n)
+static int measure(const struct yk_mpi *m, double sample[SAMPLES], const float *in, float *out,
+		   size_t n)
 {
 	int times = WARM, e = 0;
 	for (int k = -WARM; k < SAMPLES && e == 0; k++) {
@@ -47,7 +48,8 @@ static int measure(const struct yk_mpi *m, double sample[SAMPLES], const float *
 	return e;
 }
 
-static int size(const struct yk_mpi *m, const char *name, uint32_t rank, uint32_t ranks, uint64_t bytes)
+static int size(const struct yk_mpi *m, const char *name, uint32_t rank, uint32_t ranks,
+		uint64_t bytes)
 {
 	const size_t n = bytes / sizeof(float);
 	float *in = calloc(n, sizeof *in), *out = calloc(n, sizeof *out);
@@ -56,8 +58,8 @@ static int size(const struct yk_mpi *m, const char *name, uint32_t rank, uint32_
 			    yk_fail(YOKE_ENOMEM, "out of memory for two arrays of %zu elements", n);
 	if (e == 0 && rank == 0) {
 		const double each = median(sample, SAMPLES), algbw = (double)bytes / each;
-		printf("%12llu  %-9s %12.2f us %9.3f GB/s %9.3f GB/s\n", (unsigned long long)bytes, name,
-		       1e6 * each, 1e-9 * algbw, 1e-9 * algbw * 2 * (ranks - 1) / ranks);
+		printf("%12llu  %-9s %12.2f us %9.3f GB/s %9.3f GB/s\n", (unsigned long long)bytes,
+		       name, 1e6 * each, 1e-9 * algbw, 1e-9 * algbw * 2 * (ranks - 1) / ranks);
 		fflush(stdout);
 	}
 	free(in);
@@ -88,12 +90,14 @@ int main(int argc, char **argv)
 		char *end;
 		errno = 0;
 		const unsigned long long bytes = strtoull(argv[i], &end, 10);
-		if (*end || errno || bytes < sizeof(float) || bytes > LIMIT || bytes % sizeof(float))
+		if (*end || errno || bytes < sizeof(float) || bytes > LIMIT ||
+		    bytes % sizeof(float))
 			argc = 0;
 	}
 	if (argc < 2) {
-		fprintf(stderr, "usage: mpirun -n RANKS bench/mpi BYTES .. (multiples of %zu up to %llu)\n", sizeof(float),
-			(unsigned long long)LIMIT);
+		fprintf(stderr,
+			"usage: mpirun -n RANKS bench/mpi BYTES .. (multiples of %zu up to %llu)\n",
+			sizeof(float), (unsigned long long)LIMIT);
 		return 2;
 	}
 	if (run(argc - 1, argv + 1) == 0)

@@ -4,8 +4,8 @@
 // thread's CPU time, which a GPU would not reduce; both figures include the fake driver's own
 // calls. With YOKE_REPLAY=0 launches are enqueued one by one, otherwise as graphs of the driver.
 //
-//	LD_LIBRARY_PATH=$PWD/tests/fake_gpu/.libs YOKE_PLUGIN_PATH=$PWD/plugins/cuda/.libs YOKE_BACKEND=cuda
-//	YOKE_FAKE_EMPTY=1 YOKE_SELFTEST=0 bench/native_launches
+//	LD_LIBRARY_PATH=$PWD/tests/fake_gpu/.libs YOKE_PLUGIN_PATH=$PWD/plugins/cuda/.libs
+//	YOKE_BACKEND=cuda YOKE_FAKE_EMPTY=1 YOKE_SELFTEST=0 bench/native_launches
 #include "config.h"
 
 #include <dlfcn.h>
@@ -64,7 +64,8 @@ int main(void)
 
 	err = err ? err : layers_step(&l, 1);
 	if (!err && !find_tape()) {
-		fprintf(stderr, "bench/native_launches: runs on the fake drivers of tests/fake_gpu alone\n");
+		fprintf(stderr,
+			"bench/native_launches: runs on the fake drivers of tests/fake_gpu alone\n");
 		return 1;
 	}
 	if (!err) {
@@ -92,7 +93,8 @@ int main(void)
 		return 1;
 	}
 	printf("%zu launches: a step %.1f us of CPU time, its launches by hand %.1f us: %.2f times (medians of %d, %llu of the "
-	       "steps replayed)\n", tape_length(), median(planned, ROUNDS), median(hand, ROUNDS), median(ratio, ROUNDS),
+	       "steps replayed)\n",
+	       tape_length(), median(planned, ROUNDS), median(hand, ROUNDS), median(ratio, ROUNDS),
 	       (int)ROUNDS, (unsigned long long)s.replays);
 	return 0;
 }

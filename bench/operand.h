@@ -18,7 +18,8 @@ static inline struct yk_segment operand_memory(uint64_t bytes, int dtype)
 	struct yk_segment s = { aligned_alloc(page, all), bytes };
 
 	if (!s.base) {
-		fprintf(stderr, "bench: no memory for an operand of %llu bytes\n", (unsigned long long)bytes);
+		fprintf(stderr, "bench: no memory for an operand of %llu bytes\n",
+			(unsigned long long)bytes);
 		exit(1);
 	}
 #ifdef MADV_HUGEPAGE
@@ -32,9 +33,13 @@ static inline struct yk_segment operand_memory(uint64_t bytes, int dtype)
 }
 
 // A dense operand, with its elements in the order of the axes.
-static inline struct yoke_view operand_view(struct yk_segment *s, int dtype, int rank, const int64_t *dims)
+static inline struct yoke_view operand_view(struct yk_segment *s, int dtype, int rank,
+					    const int64_t *dims)
 {
-	struct yoke_view v = { .segment = s, .kind = YOKE_VIEW_BUFFER, .dtype = (uint8_t)dtype, .rank = (uint8_t)rank,
+	struct yoke_view v = { .segment = s,
+			       .kind = YOKE_VIEW_BUFFER,
+			       .dtype = (uint8_t)dtype,
+			       .rank = (uint8_t)rank,
 			       .align = 64 };
 	int64_t n = 1;
 

@@ -109,7 +109,8 @@ static void stream(vec4 *to, vec4 v)
 		__asm__ volatile("" : : "x"(last)); /* counts as used */ \
 	}
 #define LOOPS(X) \
-	X(1, 0, 0) X(2, 0, 0) X(3, 0, 0) X(1, 1, 0) X(1, 2, 0) X(1, 3, 0) X(1, 4, 0) X(2, 2, 0) X(2, 2, 1)
+	X(1, 0, 0) X(2, 0, 0) X(3, 0, 0) X(1, 1, 0) X(1, 2, 0) X(1, 3, 0) X(1, 4, 0) \
+	X(2, 2, 0) X(2, 2, 1)
 LOOPS(LOOP)
 
 static const struct {
@@ -243,12 +244,14 @@ int main(int argc, char **argv)
 
 	rounds = argc > 3 ? atoi(argv[3]) : rounds;
 	if (argc > 4 || rounds < 1 || rounds > MAX_ROUNDS || !(millions > 0) || millions > 1e5)
-		return fprintf(stderr, "usage: optim [millions of parameters] [part of a row's name] [rounds]\n"), 2;
+		return fprintf(stderr,
+			       "usage: optim [millions of parameters] [part of a row's name] [rounds]\n"),
+		       2;
 	count = (int64_t)(millions * 1e6) / (TENSORS * 16) * (TENSORS * 16);
 	if (count < 1 || !arrays())
 		return fprintf(stderr, "optim: no memory, or too few parameters\n"), 1;
-	printf("%lld parameters in %d tensors, %d threads, median of %d\n", (long long)count, TENSORS,
-	       yk_team_size(), rounds);
+	printf("%lld parameters in %d tensors, %d threads, median of %d\n", (long long)count,
+	       TENSORS, yk_team_size(), rounds);
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
 		if ((argc < 3 || strstr(rows[i].name, argv[2])) && measure(&rows[i]))
 			return fprintf(stderr, "optim: %s: %s\n", rows[i].name, yoke_error()), 1;

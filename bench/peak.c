@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measures the machine's limit for products: independent chains of multiply-adds in registers, or products of tiles.
+// Measures the machine's limit for products: independent chains of multiply-adds in registers, or
+// products of tiles.
 #include "config.h"
 
 #include <string.h>
@@ -76,7 +77,9 @@ __attribute__((target("amx-tile,amx-bf16"))) static void peak_tiles(void *arg, i
 		uint8_t palette, start, reserved[14];
 		uint16_t bytes[16];
 		uint8_t rows[16];
-	} shapes = { 1, 0, { 0 }, { 64, 64, 64, 64, 64, 64, 64, 64 }, { 16, 16, 16, 16, 16, 16, 16, 16 } };
+	} shapes = {
+		1, 0, { 0 }, { 64, 64, 64, 64, 64, 64, 64, 64 }, { 16, 16, 16, 16, 16, 16, 16, 16 }
+	};
 	_Alignas(64) uint16_t operands[2 * STEPS * TILE / sizeof(uint16_t)];
 	_Alignas(64) char sums[TILE];
 
@@ -89,7 +92,8 @@ __attribute__((target("amx-tile,amx-bf16"))) static void peak_tiles(void *arg, i
 	_tile_zero(2);
 	_tile_zero(3);
 	for (int k = 0; k < TILE_LOOPS; k++) {
-		const char *a = (const char *)operands + k % (STEPS / 2) * 2 * TILE, *b = a + STEPS * TILE;
+		const char *a = (const char *)operands + k % (STEPS / 2) * 2 * TILE,
+			   *b = a + STEPS * TILE;
 		_tile_loadd(4, a, 64);
 		_tile_loadd(6, b, 64);
 		_tile_dpbf16ps(0, 4, 6);
@@ -112,7 +116,8 @@ double peak_bf16_gflops(const char *isa)
 	if (!strcmp(isa, "amx"))
 		return best_of(peak_tiles, 4. * 2 * 16 * 16 * 32 * TILE_LOOPS);
 #endif
-	return __builtin_cpu_supports("avx512bf16") ? best_of(peak_bf16, 2. * 32 * CHAINS * LOOPS) : 0;
+	return __builtin_cpu_supports("avx512bf16") ? best_of(peak_bf16, 2. * 32 * CHAINS * LOOPS) :
+						      0;
 }
 
 #else

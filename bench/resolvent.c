@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Times each tier of the resolvent, forward and with gradient. The references are its
 // decomposition, LAPACK (opened at run time: cgtsv, and zgttrf with zgttrs, one right-hand side per
-// row) and the vendor's solvers of the device (bench/peers/sparse.h). Rounds alternate between all of
-// them, so that they meet the same machine conditions. The libraries overwrite their operands,
+// row) and the vendor's solvers of the device (bench/peers/sparse.h). Rounds alternate between all
+// of them, so that they meet the same machine conditions. The libraries overwrite their operands,
 // which are copied outside of the timed region; their results are compared.
 // Counted: 12 bytes per element (one read, and the result written), in f32; z = i, off-diagonal
 // ones. One long row is also measured with a = 0 and z = 0.01 i, where distant elements contribute.
@@ -30,16 +30,20 @@
 // Each call of a vendor's solver is measured alone and including its buffer.
 enum { TIERS = 5, PARTS = 2 * TIERS, CGTSV, ZGTTRF, SPARSE, KINDS = SPARSE + 2 * YK_SPARSE_CALLS };
 enum { MAX_ROUNDS = 999, MAX_PARTS = 1 << 17, CELLS = 30 };
-static const char *const names[KINDS] = { "f32", "f64", "mixed", "f16", "bf16", "f32 +grad", "f64 +grad", "mixed +grad",
-					  "f16 +grad", "bf16 +grad", "parts", "cgtsv", "zgttrs", "strided", "str+buffer",
-					  "interleave", "int+buffer", "columns", "col+buffer" };
+static const char *const names[KINDS] = { "f32",        "f64",        "mixed",      "f16",
+					  "bf16",       "f32 +grad",  "f64 +grad",  "mixed +grad",
+					  "f16 +grad",  "bf16 +grad", "parts",      "cgtsv",
+					  "zgttrs",     "strided",    "str+buffer", "interleave",
+					  "int+buffer", "columns",    "col+buffer" };
 
 typedef float complex c8;
 typedef double complex c16;
-typedef void cgtsv_fn(const int *n, const int *nrhs, c8 *dl, c8 *d, c8 *du, c8 *b, const int *ldb, int *info);
+typedef void cgtsv_fn(const int *n, const int *nrhs, c8 *dl, c8 *d, c8 *du, c8 *b, const int *ldb,
+		      int *info);
 typedef void zgttrf_fn(const int *n, c16 *dl, c16 *d, c16 *du, c16 *du2, int *pivot, int *info);
-typedef void zgttrs_fn(const char *trans, const int *n, const int *nrhs, const c16 *dl, const c16 *d, const c16 *du,
-		       const c16 *du2, const int *pivot, c16 *b, const int *ldb, int *info, size_t trans_length);
+typedef void zgttrs_fn(const char *trans, const int *n, const int *nrhs, const c16 *dl,
+		       const c16 *d, const c16 *du, const c16 *du2, const int *pivot, c16 *b,
+		       const int *ldb, int *info, size_t trans_length);
 
 struct bench {
 	uint64_t rounds, warm, max; // most: max number of elements
@@ -79,14 +83,16 @@ struct cell {
 
 static int evaluate(struct cell *c, int kind, double *seconds)
 {
-	static const int tiers[TIERS] = { YOKE_TIER_F32, YOKE_TIER_F64, YOKE_TIER_MIXED, YOKE_TIER_HALF, YOKE_TIER_HALF };
+	static const int tiers[TIERS] = { YOKE_TIER_F32, YOKE_TIER_F64, YOKE_TIER_MIXED,
+					  YOKE_TIER_HALF, YOKE_TIER_HALF };
 	struct yoke_resolvent how = YOKE_RESOLVENT_INIT;
 	yoke_scope *s = yoke_scope_begin("bench");
 	how.tier = kind == PARTS ? YOKE_TIER_F32 : tiers[kind % TIERS];
 	how.half = kind % TIERS == 4 ? yoke_bf16 : yoke_f16;
 	yoke_tensor *y = yoke_resolvent(c->a, YOKE_NONE, YOKE_NONE, c->z, &how), *slope = y;
 	if (kind >= TIERS && kind < PARTS &&
-	    yoke_grad(yoke_sum(yoke_mul(y, c->g), YOKE_ALL), 1, (yoke_tensor *const[]){ c->a }, &slope) < 0)
+	    yoke_grad(yoke_sum(yoke_mul(y, c->g), YOKE_ALL), 1, (yoke_tensor *const[]){ c->a },
+		      &slope) < 0)
 		slope = NULL;
 	yoke_tensor *both[] = { y, slope };
 	const double began = yk_seconds();
@@ -139,7 +145,8 @@ static void solve(const struct bench *b, struct cell *c, int kind, int64_t i, do
 			*seconds += yk_seconds() - began;
 			x = r[i];
 		}
-		const double off = info ? INFINITY : cabs(x - CMPLX((double)mine[0], (double)mine[1]));
+		const double off =
+			info ? INFINITY : cabs(x - CMPLX((double)mine[0], (double)mine[1]));
 		c->off[kind] = fmax(c->off[kind], off);
 	}
 }
@@ -151,12 +158,14 @@ static int solve_there(const struct bench *b, struct cell *c, int call, int64_t 
 	const int64_t count = all ? c->rows * c->n : c->rows;
 	float complex *got = malloc((size_t)count * sizeof *got);
 	double seconds[2];
-	int e = got ? yk_sparse_solve(b->sparse, (enum yk_sparse_call)call, c->rows, c->n, c->host, i, got, seconds) :
+	int e = got ? yk_sparse_solve(b->sparse, (enum yk_sparse_call)call, c->rows, c->n, c->host,
+				      i, got, seconds) :
 		      yk_fail(YOKE_ENOMEM, "no host memory for %lld results", (long long)count);
 	for (int64_t k = 0; k < count && e == 0; k++) {
 		const float *mine = c->got + 2 * (all ? k : k * c->n + i);
 		const double off = (double)cabsf(got[k] - CMPLXF(mine[0], mine[1]));
-		c->off[SPARSE + 2 * call] = off <= c->off[SPARSE + 2 * call] ? c->off[SPARSE + 2 * call] : off;
+		c->off[SPARSE + 2 * call] =
+			off <= c->off[SPARSE + 2 * call] ? c->off[SPARSE + 2 * call] : off;
 	}
 	free(got);
 	for (int k = 0; k < 2 && e == 0; k++)
@@ -167,7 +176,8 @@ static int solve_there(const struct bench *b, struct cell *c, int call, int64_t 
 static bool is_there(const struct bench *b, const struct cell *c, int kind)
 {
 	if (kind >= SPARSE) // the vendor's operands here have z = i
-		return b->sparse && !c->flat && yk_sparse_takes((enum yk_sparse_call)((kind - SPARSE) / 2), c->n);
+		return b->sparse && !c->flat &&
+		       yk_sparse_takes((enum yk_sparse_call)((kind - SPARSE) / 2), c->n);
 	return kind == CGTSV ? b->cgtsv != NULL : kind == ZGTTRF ? b->zgttrf && b->zgttrs :
 	       kind == PARTS ? c->rows * c->n <= MAX_PARTS : true;
 }
@@ -233,7 +243,9 @@ static int prepare(struct cell *c)
 	c->got = malloc(2 * all * sizeof *c->got);
 	c->work = malloc((size_t)c->n * (5 * sizeof(c16) + sizeof(int)));
 	float *g = malloc(2 * all * sizeof *g);
-	int e = c->host && c->got && c->work && g ? 0 : yk_fail(YOKE_ENOMEM, "no host memory for %zu elements", all);
+	int e = c->host && c->got && c->work && g ?
+			0 :
+			yk_fail(YOKE_ENOMEM, "no host memory for %zu elements", all);
 	for (size_t i = 0; i < 3 * all && e == 0; i++) {
 		state = state * 6364136223846793005u + 1442695040888963407u;
 		const float x = (float)((double)(state >> 11) * 0x1p-52 - 1);
@@ -274,7 +286,8 @@ static int say(struct bench *b, struct cell *c)
 	const double bytes = 12.0 * (double)c->rows * (double)c->n;
 	char title[64];
 	double f32 = 0;
-	snprintf(title, sizeof title, "%lld x %lld%s", (long long)c->rows, (long long)c->n, c->flat ? " a=0" : "");
+	snprintf(title, sizeof title, "%lld x %lld%s", (long long)c->rows, (long long)c->n,
+		 c->flat ? " a=0" : "");
 	printf("%5lld x %-10s", (long long)c->rows, strchr(title, 'x') + 2);
 	for (int kind = 0; kind < (b->sparse ? KINDS : SPARSE); kind++) {
 		double spread;
@@ -287,16 +300,20 @@ static int say(struct bench *b, struct cell *c)
 		f32 = kind ? f32 : median;
 		b->ratio[kind][b->cells] = median / f32;
 		printf("  %10.1f", 1e6 * median);
-		json_t *o = json_pack("{s:s, s:s, s:s, s:f, s:f, s:i, s:f, s:f, s:f, s:f, s:f}", "device", names[kind], "suite",
-				      "resolvent", "case", title, "median_s", median, "spread_s", spread, "samples",
-				      c->rounds, "bytes", bytes, "bytes_per_s", bytes / median, "roofline",
-				      bytes / median / b->limits.copy, "of_f32", median / f32, "rows", (double)c->rows);
+		json_t *o = json_pack("{s:s, s:s, s:s, s:f, s:f, s:i, s:f, s:f, s:f, s:f, s:f}",
+				      "device", names[kind], "suite", "resolvent", "case", title,
+				      "median_s", median, "spread_s", spread, "samples", c->rounds,
+				      "bytes", bytes, "bytes_per_s", bytes / median, "roofline",
+				      bytes / median / b->limits.copy, "of_f32", median / f32,
+				      "rows", (double)c->rows);
 		if (o && c->rows == 16) // plots have one curve over lengths
 			json_object_set_new(o, "size", json_real((double)c->n));
 		if (o && kind >= CGTSV)
 			json_object_set_new(o, "apart", json_real(c->off[kind]));
 		if (o && !kind)
-			json_object_set_new(o, "occupancy", isnan(c->occupancy) ? json_null() : json_real(c->occupancy));
+			json_object_set_new(o, "occupancy",
+					    isnan(c->occupancy) ? json_null() :
+								  json_real(c->occupancy));
 		if (json_array_append_new(b->results, o) < 0)
 			return yk_fail(YOKE_ENOMEM, "out of memory for the results");
 	}
@@ -340,7 +357,8 @@ static int measure(struct bench *b, int64_t rows, int64_t n, bool flat)
 		const double spent = yk_seconds() - began;
 		if (b->each > 0 && c->rounds && spent > b->each)
 			break;
-		const bool warm = k < (int64_t)b->warm && !(b->each > 0 && k && spent > b->each / 4);
+		const bool warm =
+			k < (int64_t)b->warm && !(b->each > 0 && k && spent > b->each / 4);
 		e = round_of(b, c, k, c->rounds);
 		c->rounds += !warm;
 	}
@@ -363,8 +381,9 @@ static void open_lapack(struct bench *b)
 {
 	static const char *const files[] = { "liblapack.so.3", "libopenblas.so.0", "libmkl_rt.so" };
 	for (size_t i = 0; i < sizeof files / sizeof *files && !b->cgtsv; i++) {
-		void *library = dlopen(files[i], RTLD_NOW), *fn[3] = { found(library, "cgtsv_"), found(library, "zgttrf_"),
-								       found(library, "zgttrs_") };
+		void *library = dlopen(files[i], RTLD_NOW),
+		     *fn[3] = { found(library, "cgtsv_"), found(library, "zgttrf_"),
+				found(library, "zgttrs_") };
 		memcpy(&b->cgtsv, &fn[0], sizeof fn[0]);
 		memcpy(&b->zgttrf, &fn[1], sizeof fn[1]);
 		memcpy(&b->zgttrs, &fn[2], sizeof fn[2]);
@@ -374,7 +393,8 @@ static void open_lapack(struct bench *b)
 
 // ---- summary ----
 
-static int say_ratio(const struct bench *b, const char *title, const double *v, int n, double target, bool min)
+static int say_ratio(const struct bench *b, const char *title, const double *v, int n,
+		     double target, bool min)
 {
 	double low = INFINITY, high = 0, sum = 0;
 	int count = 0;
@@ -392,20 +412,25 @@ static int say_ratio(const struct bench *b, const char *title, const double *v, 
 	const bool met = min ? low >= target : high <= target;
 	char text[32];
 	snprintf(text, sizeof text, "%s %g", min ? ">=" : "<=", target);
-	printf("%-44s %8.2f %8.2f %8.2f   %s: %s\n", title, sum / count, low, high, text, met ? "met" : "not met");
-	json_t *o = json_pack("{s:s, s:f, s:f, s:f, s:s, s:b}", "name", title, "average", sum / count, "min", low, "max", high,
-			      "target", text, "met", met);
-	return json_array_append_new(b->ratios, o) < 0 ? yk_fail(YOKE_ENOMEM, "out of memory for the results") : 0;
+	printf("%-44s %8.2f %8.2f %8.2f   %s: %s\n", title, sum / count, low, high, text,
+	       met ? "met" : "not met");
+	json_t *o = json_pack("{s:s, s:f, s:f, s:f, s:s, s:b}", "name", title, "average",
+			      sum / count, "min", low, "max", high, "target", text, "met", met);
+	return json_array_append_new(b->ratios, o) < 0 ?
+		       yk_fail(YOKE_ENOMEM, "out of memory for the results") :
+		       0;
 }
 
 static int say_ratios(const struct bench *b)
 {
 	double inverse[CELLS];
 	// the device's name lists its instruction sets
-	const bool wide = strstr(b->device->info.driver, "avx512") || strstr(b->device->info.driver, "amx");
+	const bool wide =
+		strstr(b->device->info.driver, "avx512") || strstr(b->device->info.driver, "amx");
 	for (int i = 0; i < b->cells; i++)
 		inverse[i] = b->ratio[1][i] / b->ratio[2][i];
-	printf("\n%-44s %8s %8s %8s   target, all devices\n", "time ratio", "average", "minimum", "maximum");
+	printf("\n%-44s %8s %8s %8s   target, all devices\n", "time ratio", "average", "minimum",
+	       "maximum");
 	const struct {
 		const char *title;
 		const double *ratio;
@@ -415,7 +440,8 @@ static int say_ratios(const struct bench *b)
 	} all[] = {
 		{ "cgtsv / f32, 16 rows", b->speed, b->speeds, wide ? 12 : 8, true },
 		{ "cgtsv / f32, 1 x 65536", &b->long_speed, b->long_speed > 0, 4, true },
-		{ "cgtsv / f32, 1 x 65536, a = 0, z = 0.01 i", &b->flat_speed, b->flat_speed > 0, 2.5, true },
+		{ "cgtsv / f32, 1 x 65536, a = 0, z = 0.01 i", &b->flat_speed, b->flat_speed > 0,
+		  2.5, true },
 		{ "f32 / Cgtsv2StridedBatch, 16 x 4096", &b->strided, b->strided > 0, 1, false },
 		{ "parts / f32", b->ratio[PARTS], b->cells, 5, true },
 		{ "f64 / f32", b->ratio[1], b->cells, 1.8, true },
@@ -433,12 +459,16 @@ static json_t *kinds_json(const struct bench *b)
 {
 	json_t *o = json_array();
 	for (int kind = 0; kind < (b->sparse ? KINDS : SPARSE); kind++)
-		json_array_append_new(o, json_pack("{s:s, s:s, s:i, s:f, s:f}", "device", names[kind], "name",
-						   kind == CGTSV || kind == ZGTTRF ? b->library :
-						   kind >= SPARSE ? b->vendor : b->device->id, "units",
-						   kind == CGTSV || kind == ZGTTRF ? 1 : (int)b->device->info.units,
-						   "flops_per_s",
-						   b->limits.flops, "copy_bytes_per_s", b->limits.copy));
+		json_array_append_new(
+			o,
+			json_pack("{s:s, s:s, s:i, s:f, s:f}", "device", names[kind], "name",
+				  kind == CGTSV || kind == ZGTTRF ? b->library :
+				  kind >= SPARSE                  ? b->vendor :
+								    b->device->id,
+				  "units",
+				  kind == CGTSV || kind == ZGTTRF ? 1 : (int)b->device->info.units,
+				  "flops_per_s", b->limits.flops, "copy_bytes_per_s",
+				  b->limits.copy));
 	return o;
 }
 
@@ -447,8 +477,10 @@ static int save(const struct bench *b, FILE *to)
 	json_t *kinds = kinds_json(b);
 	int e = 0;
 	if (to)
-		e = yk_json_end(to, json_pack("{s:s, s:s, s:i, s:O, s:O, s:O}", "version", yoke_version(), "device", b->device->id,
-					      "rounds", (int)b->rounds, "kinds", kinds, "ratios", b->ratios, "results", b->results));
+		e = yk_json_end(to, json_pack("{s:s, s:s, s:i, s:O, s:O, s:O}", "version",
+					      yoke_version(), "device", b->device->id, "rounds",
+					      (int)b->rounds, "kinds", kinds, "ratios", b->ratios,
+					      "results", b->results));
 	if (e == 0 && b->page)
 		e = yk_bench_page(b->page, kinds, b->ratios, b->results);
 	json_decref(kinds);
@@ -457,19 +489,24 @@ static int save(const struct bench *b, FILE *to)
 
 static int grid(struct bench *b)
 {
-	static const int64_t rows[] = { 1, 4, 8, 16, 32 }, lengths[] = { 128, 256, 512, 1024, 2048 };
-	static const int64_t more[][3] = { { 16, 4096 }, { 1, 65536 }, { 1, 65536, true }, { 4096, 4096 } };
+	static const int64_t rows[] = { 1, 4, 8, 16, 32 },
+			     lengths[] = { 128, 256, 512, 1024, 2048 };
+	static const int64_t more[][3] = {
+		{ 16, 4096 }, { 1, 65536 }, { 1, 65536, true }, { 4096, 4096 }
+	};
 	FILE *json = b->json ? yk_json_only() : NULL;
 	int e = b->json && !json ? YOKE_EIO : 0;
-	printf("%s, %s; copy %.2f GB/s; medians of %s%d rounds behind %d, in microseconds; 12 bytes an element\n", b->device->id,
-	       b->device->info.name, 1e-9 * b->limits.copy, b->each > 0 ? "up to " : "", (int)b->rounds, (int)b->warm);
+	printf("%s, %s; copy %.2f GB/s; medians of %s%d rounds behind %d, in microseconds; 12 bytes an element\n",
+	       b->device->id, b->device->info.name, 1e-9 * b->limits.copy,
+	       b->each > 0 ? "up to " : "", (int)b->rounds, (int)b->warm);
 	if (b->cgtsv)
 		printf("cgtsv, zgttrs: %s, one right-hand side a row, one thread\n", b->library);
 	else
 		printf("cgtsv, zgttrs: n/a, there is no LAPACK\n");
 	if (b->sparse)
 		printf("strided, interleave, columns: %s, Cgtsv2StridedBatch, CgtsvInterleavedBatch (one right-hand side a row), "
-		       "Cgtsv2_nopivot (all columns of I, 3 to 1024)\n", b->vendor);
+		       "Cgtsv2_nopivot (all columns of I, 3 to 1024)\n",
+		       b->vendor);
 	else
 		printf("%s: n/a, %s\n", b->vendor, b->why);
 	printf("parts: n/a above %d elements\n\n%5s x %-10s", MAX_PARTS, "rows", "length");
@@ -515,17 +552,22 @@ static int parse(struct bench *b, int argc, char **argv)
 			b->quick = true;
 		} else if (!strncmp(argv[i], "rounds=", 7)) {
 			b->each = 0;
-			if (yk_option_number(argv[i] + 7, &b->rounds) < 0 || b->rounds < 1 || b->rounds > MAX_ROUNDS)
-				return usage("'%s': must be a number from 1 to %d", argv[i], MAX_ROUNDS);
+			if (yk_option_number(argv[i] + 7, &b->rounds) < 0 || b->rounds < 1 ||
+			    b->rounds > MAX_ROUNDS)
+				return usage("'%s': must be a number from 1 to %d", argv[i],
+					     MAX_ROUNDS);
 		} else if (!strncmp(argv[i], "warm=", 5)) {
 			if (yk_option_number(argv[i] + 5, &b->warm) < 0 || b->warm > MAX_ROUNDS)
-				return usage("'%s': must be a number from 0 to %d", argv[i], MAX_ROUNDS);
+				return usage("'%s': must be a number from 0 to %d", argv[i],
+					     MAX_ROUNDS);
 		} else if (!strncmp(argv[i], "max=", 4)) {
 			if (yk_option_number(argv[i] + 4, &b->max) < 0 || b->max < 1)
 				return usage("'%s': must be a number of elements", argv[i]);
 		} else {
-			return usage("unknown option '%s'; there are rounds=, warm=, max=, --quick, "
-					"--json and --html", argv[i]);
+			return usage(
+				"unknown option '%s'; there are rounds=, warm=, max=, --quick, "
+				"--json and --html",
+				argv[i]);
 		}
 	return b->page && !*b->page ? usage("--html needs a file name") : YK_DONE;
 }
@@ -548,9 +590,12 @@ int main(int argc, char **argv)
 		open_lapack(b);
 		if (ctx)
 			b->device = ctx->device;
-		e = ctx && b->results && b->ratios ? yk_limits_measure(b->device, b->quick, &b->limits) : yoke_error_code();
+		e = ctx && b->results && b->ratios ?
+			    yk_limits_measure(b->device, b->quick, &b->limits) :
+			    yoke_error_code();
 		if (e == 0) {
-			b->sparse = yk_sparse_open(b->device, b->vendor, b->why, sizeof b->vendor, sizeof b->why);
+			b->sparse = yk_sparse_open(b->device, b->vendor, b->why, sizeof b->vendor,
+						   sizeof b->why);
 			e = grid(b);
 		}
 		yk_sparse_close(b->sparse);

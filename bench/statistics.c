@@ -84,7 +84,8 @@ static void moments(void)
 	static const int64_t channels[] = { 1, 10, 50, 100, 200 };
 	struct yoke_limits l = { .size = sizeof l };
 	must(yoke_limits(&l));
-	printf("moments: f32, %d MiB from memory; peak %.1f GFLOP/s\n", BYTES >> 20, l.flops[yoke_f32] / 1e9);
+	printf("moments: f32, %d MiB from memory; peak %.1f GFLOP/s\n", BYTES >> 20,
+	       l.flops[yoke_f32] / 1e9);
 	float *data = memory(BYTES);
 	fill(data, BYTES / sizeof *data);
 	for (size_t i = 0; i < sizeof channels / sizeof *channels; i++) {
@@ -98,10 +99,12 @@ static void moments(void)
 			reading[k < 0 ? 0 : k] = once_read(x);
 		}
 		yoke_scope_end(s);
-		const double read = median(reading, ROUNDS), adds = (double)rows * (double)(c * c) / l.flops[yoke_f32],
+		const double read = median(reading, ROUNDS),
+			     adds = (double)rows * (double)(c * c) / l.flops[yoke_f32],
 			     limit = fmax(read, adds), got = median(full, ROUNDS);
-		printf("  C %3lld  full %7.1f ms, diagonal %7.1f ms, reading %6.1f ms, multiply-adds %6.1f ms: %.2f of the limit\n", (long long)c,
-		       1e3 * got, 1e3 * median(diagonal, ROUNDS), 1e3 * read, 1e3 * adds, limit / got);
+		printf("  C %3lld  full %7.1f ms, diagonal %7.1f ms, reading %6.1f ms, multiply-adds %6.1f ms: %.2f of the limit\n",
+		       (long long)c, 1e3 * got, 1e3 * median(diagonal, ROUNDS), 1e3 * read,
+		       1e3 * adds, limit / got);
 	}
 	free(data);
 }
@@ -121,8 +124,9 @@ static double once_eigh(int64_t n, const double *a)
 	return taken;
 }
 
-typedef void syevd_fn(const char *job, const char *half, const int *n, double *a, const int *lda, double *w, double *work,
-		      const int *work_size, int *whole, const int *whole_size, int *info, size_t, size_t);
+typedef void syevd_fn(const char *job, const char *half, const int *n, double *a, const int *lda,
+		      double *w, double *work, const int *work_size, int *whole,
+		      const int *whole_size, int *info, size_t, size_t);
 
 // The system's, with one thread; NULL: there is none.
 static syevd_fn *lapack(void)
@@ -132,7 +136,8 @@ static syevd_fn *lapack(void)
 	void (*threads)(int) = NULL;
 	for (int i = 0; i < 2 && !f; i++) {
 		void *library = dlopen(files[i], RTLD_NOW | RTLD_LOCAL);
-		void *symbol = library ? dlsym(library, "dsyevd_") : NULL, *set = library ? dlsym(library, "openblas_set_num_threads") : NULL;
+		void *symbol = library ? dlsym(library, "dsyevd_") : NULL,
+		     *set = library ? dlsym(library, "openblas_set_num_threads") : NULL;
 		memcpy(&f, &symbol, sizeof f);
 		memcpy(&threads, &set, sizeof threads);
 	}
@@ -144,7 +149,8 @@ static syevd_fn *lapack(void)
 static double once_lapack(syevd_fn *syevd, int64_t n, const double *a)
 {
 	const int size = (int)n, room = 1 + 6 * size + 2 * size * size, whole = 3 + 5 * size;
-	double *z = memory((size_t)(n * n) * sizeof *z), *w = memory((size_t)n * sizeof *w), *work = memory((size_t)room * sizeof *work);
+	double *z = memory((size_t)(n * n) * sizeof *z), *w = memory((size_t)n * sizeof *w),
+	       *work = memory((size_t)room * sizeof *work);
 	int *rest = memory((size_t)whole * sizeof *rest), info;
 	memcpy(z, a, (size_t)(n * n) * sizeof *z);
 	const double began = yk_seconds();
@@ -160,9 +166,11 @@ static double once_lapack(syevd_fn *syevd, int64_t n, const double *a)
 static void eigh(void)
 {
 	syevd_fn *syevd = lapack();
-	printf("eigh: f64, with vectors, beside LAPACK's dsyevd with one thread%s\n", syevd ? "" : ": n/a, there is no library with it");
+	printf("eigh: f64, with vectors, beside LAPACK's dsyevd with one thread%s\n",
+	       syevd ? "" : ": n/a, there is no library with it");
 	for (int64_t n = 32; n <= 512; n *= 2) {
-		double *a = memory((size_t)(n * n) * sizeof *a), ours[ROUNDS], its[ROUNDS] = { NAN };
+		double *a = memory((size_t)(n * n) * sizeof *a), ours[ROUNDS],
+		       its[ROUNDS] = { NAN };
 		uint32_t state = 99;
 		for (int64_t i = 0; i < n; i++)
 			for (int64_t k = 0; k <= i; k++) {
@@ -176,7 +184,8 @@ static void eigh(void)
 		}
 		printf("  n %3lld  %8.3f ms", (long long)n, 1e3 * median(ours, ROUNDS));
 		if (syevd)
-			printf(", LAPACK %8.3f ms: %.2f times", 1e3 * median(its, ROUNDS), median(ours, ROUNDS) / median(its, ROUNDS));
+			printf(", LAPACK %8.3f ms: %.2f times", 1e3 * median(its, ROUNDS),
+			       median(ours, ROUNDS) / median(its, ROUNDS));
 		putchar('\n');
 		free(a);
 	}
@@ -193,8 +202,12 @@ static double once_cube(const yoke_cube *c, float *x, float *weight)
 
 static void envi(void)
 {
-	static const char *const interleave[] = { "bip", "bil", "bsq" }, *const type[] = { "f32", "u16" };
-	const struct yoke_cube_info info = { .size = sizeof info, .lines = 256, .samples = 256, .bands = 100, .scale = 1, .ignore = NAN };
+	static const char *const interleave[] = { "bip", "bil", "bsq" },
+			  *const type[] = { "f32", "u16" };
+	const struct yoke_cube_info info = {
+		.size = sizeof info, .lines = 256, .samples = 256, .bands = 100, .scale = 1,
+		.ignore = NAN
+	};
 	const size_t n = 256 * 256 * 100, bytes = n * sizeof(float);
 	float *x = memory(bytes), *to = memory(bytes), *weight = memory(256 * 256 * sizeof *weight);
 	fill(x, n);
@@ -215,8 +228,10 @@ static void envi(void)
 				reading[k < 0 ? 0 : k] = once_cube(c, to, weight);
 			}
 			yoke_cube_free(c);
-			printf("  %s %s  %6.2f ms, memcpy %6.2f ms: %.2f of it\n", type[t], interleave[i], 1e3 * median(reading, ROUNDS),
-			       1e3 * median(copying, ROUNDS), median(copying, ROUNDS) / median(reading, ROUNDS));
+			printf("  %s %s  %6.2f ms, memcpy %6.2f ms: %.2f of it\n", type[t],
+			       interleave[i], 1e3 * median(reading, ROUNDS),
+			       1e3 * median(copying, ROUNDS),
+			       median(copying, ROUNDS) / median(reading, ROUNDS));
 		}
 	remove("bench_cube.hdr");
 	remove("bench_cube.img");
@@ -237,11 +252,12 @@ static void drawn(void)
 	for (int k = -1; k < ROUNDS; k++) {
 		const double began = yk_seconds();
 		for (int i = 0; i < COUNT; i++)
-			must(yoke_dataset_read(d, i, 0, 0, i, (void *[]){ x, weight, label }, NULL));
+			must(yoke_dataset_read(d, i, 0, 0, i, (void *[]){ x, weight, label },
+					       NULL));
 		taken[k < 0 ? 0 : k] = (yk_seconds() - began) / COUNT;
 	}
-	printf("drawn: 128 x 128 x 50, one thread: %.2f ms a cube, %.2f ns a number\n", 1e3 * median(taken, ROUNDS),
-	       1e9 * median(taken, ROUNDS) / (double)n);
+	printf("drawn: 128 x 128 x 50, one thread: %.2f ms a cube, %.2f ns a number\n",
+	       1e3 * median(taken, ROUNDS), 1e9 * median(taken, ROUNDS) / (double)n);
 	yoke_dataset_free(d);
 	free(x);
 	free(weight);
@@ -253,7 +269,9 @@ int main(int argc, char **argv)
 	static const struct {
 		const char *name;
 		void (*run)(void);
-	} part[] = { { "moments", moments }, { "eigh", eigh }, { "envi", envi }, { "drawn", drawn } };
+	} part[] = {
+		{ "moments", moments }, { "eigh", eigh }, { "envi", envi }, { "drawn", drawn }
+	};
 	for (size_t i = 0; i < sizeof part / sizeof *part; i++) {
 		bool wanted = argc < 2;
 		for (int k = 1; k < argc; k++)

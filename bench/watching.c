@@ -3,11 +3,11 @@
 //
 //	bench/watching steps ROUNDS KEY=VALUE ..
 //		steps of a training (keys of yoke train, including data): without observation; with
-//		telemetry; with telemetry 20 times as often; with that and the loss 20 times as often;
-//		with a memory history; in active steps of a profile as yoke train makes it.  Groups of
-//		steps that take at least 0.25 s run in turn after one warm-up group; the figures are
-//		medians of the rounds.  CPU time is printed beside the wall time because other load on
-//		the machine affects it less.
+//		telemetry; with telemetry 20 times as often; with that and the loss 20 times as
+//		often; with a memory history; in active steps of a profile as yoke train makes it.
+//		Groups of steps that take at least 0.25 s run in turn after one warm-up group; the
+//		figures are medians of the rounds.  CPU time is printed beside the wall time because
+//		other load on the machine affects it less.
 //	bench/watching trace [events, 1000000]
 //		a profile of that many tiny events, and the trace file made from it
 //	bench/watching scalars [lines, 200000]
@@ -71,11 +71,14 @@ static int steps(struct yk_trainer *t, int n, yoke_profile *p)
 // Seconds of a group, of the wall and of processors.
 static int group(struct yk_trainer *t, enum way way, int each, double *wall, double *busy)
 {
-	const struct yoke_recorder_options often = { .size = sizeof often, .path = "watching.jsonl", .seconds = 1.0 / OFTEN };
+	const struct yoke_recorder_options often = { .size = sizeof often,
+						     .path = "watching.jsonl",
+						     .seconds = 1.0 / OFTEN };
 	const struct yoke_profile_options whole = {
 		.size = sizeof whole,
 		.active = each + 1,
-		.flags = YOKE_PROFILE_IMPLEMENTATIONS | YOKE_PROFILE_SHAPES | YOKE_PROFILE_RANGES | YOKE_PROFILE_MEMORY,
+		.flags = YOKE_PROFILE_IMPLEMENTATIONS | YOKE_PROFILE_SHAPES | YOKE_PROFILE_RANGES |
+			 YOKE_PROFILE_MEMORY,
 	};
 	yoke_recorder *r = way == TELEMETRY ? yoke_recorder_new(&often) : NULL;
 	yoke_profile *p = way == PROFILE ? yoke_profile_new(&whole) : NULL;
@@ -95,7 +98,8 @@ static int group(struct yk_trainer *t, enum way way, int each, double *wall, dou
 
 static int measure(struct side side[2], int rounds)
 {
-	static double wall[WAYS][MAX_ROUNDS], busy[WAYS][MAX_ROUNDS], by_wall[MAX_ROUNDS], by_busy[MAX_ROUNDS];
+	static double wall[WAYS][MAX_ROUNDS], busy[WAYS][MAX_ROUNDS], by_wall[MAX_ROUNDS],
+		by_busy[MAX_ROUNDS];
 	double w, b = 0;
 	int each = 1, e = 0;
 	yoke_use(side[0].ctx);
@@ -113,14 +117,16 @@ static int measure(struct side side[2], int rounds)
 	if (e < 0)
 		return e;
 	const double none = median(wall[NOTHING], rounds);
-	printf("%d rounds of %d steps, %.3f ms a step\n%-16s%12s%12s%8s\n", rounds, each, 1e3 * none / each, "", "steps/s",
-	       "processors", "want");
+	printf("%d rounds of %d steps, %.3f ms a step\n%-16s%12s%12s%8s\n", rounds, each,
+	       1e3 * none / each, "", "steps/s", "processors", "want");
 	for (int way = TELEMETRY; way < WAYS; way++) {
-		for (int r = 0; r < rounds; r++) { // a round's own ratio: what disturbs the machine disturbs both
+		// a round's own ratio: what disturbs the machine disturbs both
+		for (int r = 0; r < rounds; r++) {
 			by_wall[r] = wall[NOTHING][r] / wall[way][r];
 			by_busy[r] = busy[NOTHING][r] / busy[way][r];
 		}
-		printf("%-16s%12.3f%12.3f%8.2f\n", name[way], median(by_wall, rounds), median(by_busy, rounds), enough[way]);
+		printf("%-16s%12.3f%12.3f%8.2f\n", name[way], median(by_wall, rounds),
+		       median(by_busy, rounds), enough[way]);
 	}
 	return 0;
 }
@@ -167,7 +173,9 @@ static double resident_peak(void)
 static int run_trace(int64_t events)
 {
 	enum { DEEP = 500 };
-	const struct yoke_profile_options o = { .size = sizeof o, .active = events, .flags = YOKE_PROFILE_SHAPES,
+	const struct yoke_profile_options o = { .size = sizeof o,
+						.active = events,
+						.flags = YOKE_PROFILE_SHAPES,
 						.max_bytes = INT64_MAX };
 	struct yoke_profile_quality q = { .size = sizeof q };
 	struct stat st = { 0 };
@@ -193,8 +201,9 @@ static int run_trace(int64_t events)
 	const double wall = yk_seconds() - began, busy = processors() - was;
 	if (e == 0 && stat("watching.json", &st) == 0 && yoke_profile_quality(p, &q) == 0)
 		printf("%lld pieces: %.2f s (%.2f of processors) to write %.0f MB, %.0f MiB kept, %.0f MiB more while it is "
-		       "written; %llu dropped; want 3 s and 64 MiB\n", (long long)events, wall, busy, 1e-6 * (double)st.st_size,
-		       kept, resident_peak() - before - kept, (unsigned long long)q.dropped);
+		       "written; %llu dropped; want 3 s and 64 MiB\n",
+		       (long long)events, wall, busy, 1e-6 * (double)st.st_size, kept,
+		       resident_peak() - before - kept, (unsigned long long)q.dropped);
 	unlink("watching.json");
 	yoke_profile_free(p);
 	yoke_free(x);
@@ -215,8 +224,8 @@ static int run_scalars(int64_t lines)
 	yoke_run_close(r, "done", NULL);
 	const double wall = yk_seconds() - began, busy = processors() - was;
 	if (e == 0)
-		printf("%.0f scalars/s to both logs, %.0f a second of processors\n", 2 * (double)lines / wall,
-		       2 * (double)lines / busy);
+		printf("%.0f scalars/s to both logs, %.0f a second of processors\n",
+		       2 * (double)lines / wall, 2 * (double)lines / busy);
 	return system("rm -rf watching.run") ? YOKE_EIO : e;
 }
 
@@ -232,7 +241,9 @@ int main(int argc, char **argv)
 	else if (!strcmp(what, "scalars") && argc <= 3 && n >= 0)
 		e = run_scalars(n ? n : 200000);
 	else
-		return fprintf(stderr, "usage: watching steps ROUNDS KEY=VALUE .. | trace [events] | scalars [lines]\n"), 2;
+		return fprintf(stderr,
+			       "usage: watching steps ROUNDS KEY=VALUE .. | trace [events] | scalars [lines]\n"),
+		       2;
 	if (e < 0)
 		fprintf(stderr, "watching: %s\n", yoke_error());
 	return e < 0;

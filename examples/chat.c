@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A conversation with a model: chat MODEL.  Each answer reuses the pages of the conversation so far.
+// A conversation with a model: chat MODEL.  Each answer reuses the pages of the conversation so
+// far.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +14,9 @@ static void on_event(void *user, const struct yoke_engine_event *v)
 {
 	char *text, *answer = user;
 	size_t bytes;
-	if (v->kind == YOKE_ENGINE_END || yoke_tokenizer_decode(words, &v->token, 1, YOKE_TOKENIZER_SKIP | YOKE_TOKENIZER_BYTES, &text, &bytes) < 0)
+	if (v->kind == YOKE_ENGINE_END ||
+	    yoke_tokenizer_decode(words, &v->token, 1, YOKE_TOKENIZER_SKIP | YOKE_TOKENIZER_BYTES,
+				  &text, &bytes) < 0)
 		return;
 	fwrite(text, 1, bytes, stdout);
 	fflush(stdout);
@@ -34,10 +37,15 @@ int main(int argc, char **argv)
 	size_t n = 0, count;
 	if (!e)
 		return fprintf(stderr, "usage: chat MODEL\n%s\n", yoke_error()), 1;
-	while (n + 2 <= MESSAGES && printf("> ") && fflush(stdout) == 0 && fgets(line, sizeof line, stdin)) {
+	while (n + 2 <= MESSAGES && printf("> ") && fflush(stdout) == 0 &&
+	       fgets(line, sizeof line, stdin)) {
 		char *answer = calloc(1, ANSWER);
 		int32_t *ids = NULL;
-		struct yoke_engine_request r = { .size = sizeof r, .tokens = 512, .temperature = 0.7, .event = on_event, .user = answer };
+		struct yoke_engine_request r = { .size = sizeof r,
+						 .tokens = 512,
+						 .temperature = 0.7,
+						 .event = on_event,
+						 .user = answer };
 		line[strcspn(line, "\n")] = 0;
 		m[n++] = (struct yoke_chat_message){ "user", strdup(line) };
 		const int bad = yoke_chat_template_encode(t, words, m, n, &chat, &ids, &count);

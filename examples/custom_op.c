@@ -78,24 +78,29 @@ static int backward(const struct yoke_op_args *o, int64_t chunk, int64_t chunks)
 
 static int gate, gate_backward;
 
-static int gradient(const struct yoke_op_args *o, yoke_tensor *const *in, yoke_tensor *const *out, yoke_tensor *const *g,
-		    yoke_tensor **to)
+static int gradient(const struct yoke_op_args *o, yoke_tensor *const *in, yoke_tensor *const *out,
+		    yoke_tensor *const *g, yoke_tensor **to)
 {
 	(void)o, (void)out;
-	return yoke_op_call(gate_backward, 3, (yoke_tensor *[]){ in[0], in[1], g[0] }, 0, NULL, 2, to);
+	return yoke_op_call(gate_backward, 3, (yoke_tensor *[]){ in[0], in[1], g[0] }, 0, NULL, 2,
+			    to);
 }
 
 // x [..,in] -> [..,hidden]: two linear layers and the gate.
-static int unit_forward(yoke_module *m, void *state, int n, yoke_tensor *const *in, int k, yoke_tensor **out)
+static int unit_forward(yoke_module *m, void *state, int n, yoke_tensor *const *in, int k,
+			yoke_tensor **out)
 {
-	yoke_tensor *x[] = { yoke_call(yoke_module_at(m, 0), in[0]), yoke_call(yoke_module_at(m, 1), in[0]) };
+	yoke_tensor *x[] = { yoke_call(yoke_module_at(m, 0), in[0]),
+			     yoke_call(yoke_module_at(m, 1), in[0]) };
 	(void)state;
 	return n == 1 && k == 1 ? yoke_op_call(gate, 2, x, 0, NULL, 1, out) : YOKE_EINVAL;
 }
 
 static yoke_module *unit(int64_t in, int64_t hidden)
 {
-	static const struct yoke_module_class class = { .size = sizeof class, .name = "gated", .forward = unit_forward };
+	static const struct yoke_module_class class = { .size = sizeof class,
+							.name = "gated",
+							.forward = unit_forward };
 	yoke_module *m = yoke_module_new(&class, NULL);
 	yoke_module_child(m, "up", yoke_nn_linear(in, hidden, 1));
 	yoke_module_child(m, "gate", yoke_nn_linear(in, hidden, 1));
@@ -106,19 +111,35 @@ int main(int argc, char **argv)
 {
 	const int steps = argc > 1 ? atoi(argv[1]) : 200;
 	const int64_t n[] = { 9, 31 }, batch[] = { 64, 2 };
-	struct yoke_op_def d = { .size = sizeof d, .name = "example.gate", .nin = 2, .nout = 1, .shape = shape, .cpu = forward,
-				 .text = forward_text, .entry = "gate", .gradient = gradient };
+	struct yoke_op_def d = { .size = sizeof d,
+				 .name = "example.gate",
+				 .nin = 2,
+				 .nout = 1,
+				 .shape = shape,
+				 .cpu = forward,
+				 .text = forward_text,
+				 .entry = "gate",
+				 .gradient = gradient };
 	gate = yoke_op_register(&d);
-	d = (struct yoke_op_def){ .size = sizeof d, .name = "example.gate_backward", .nin = 3, .nout = 2, .shape = shape,
-				  .cpu = backward, .text = backward_text, .entry = "gate_backward" };
+	d = (struct yoke_op_def){ .size = sizeof d,
+				  .name = "example.gate_backward",
+				  .nin = 3,
+				  .nout = 2,
+				  .shape = shape,
+				  .cpu = backward,
+				  .text = backward_text,
+				  .entry = "gate_backward" };
 	gate_backward = yoke_op_register(&d);
-	yoke_tensor *x[] = { yoke_normal(yoke_f32, 2, n), yoke_normal(yoke_f32, 2, n), yoke_normal(yoke_f32, 2, n) };
+	yoke_tensor *x[] = { yoke_normal(yoke_f32, 2, n), yoke_normal(yoke_f32, 2, n),
+			     yoke_normal(yoke_f32, 2, n) };
 	yoke_eval(3, x);
-	if (yoke_op_check(gate, 2, x, 0, NULL, 0) < 0 || yoke_op_check(gate_backward, 3, x, 0, NULL, 0) < 0)
+	if (yoke_op_check(gate, 2, x, 0, NULL, 0) < 0 ||
+	    yoke_op_check(gate_backward, 3, x, 0, NULL, 0) < 0)
 		return fprintf(stderr, "%s\n", yoke_error()), 1;
 	puts("checked");
 
-	yoke_module *net = yoke_nn_sequential(2, (yoke_module *[]){ unit(2, 16), yoke_nn_linear(16, 1, 1) });
+	yoke_module *net =
+		yoke_nn_sequential(2, (yoke_module *[]){ unit(2, 16), yoke_nn_linear(16, 1, 1) });
 	yoke_tensor *p[8], *g[8];
 	const char *names[8];
 	const int count = yoke_module_parameters(net, 8, p, names);
@@ -127,10 +148,11 @@ int main(int argc, char **argv)
 	for (int t = 0; t < steps && !bad; t++) { // the product of two numbers
 		float v;
 		yoke_scope *s = yoke_scope_begin("step");
-		yoke_tensor *in = yoke_normal(yoke_f32, 2, batch), *want = yoke_prod(in, YOKE_AXIS(1) | YOKE_KEEP);
+		yoke_tensor *in = yoke_normal(yoke_f32, 2, batch),
+			    *want = yoke_prod(in, YOKE_AXIS(1) | YOKE_KEEP);
 		yoke_tensor *loss = yoke_mse(yoke_call(net, in), want);
-		bad = yoke_random_set(1, t) < 0 || yoke_grad(loss, count, p, g) < 0 || yoke_optim_step(o, count, g, NULL) < 0 ||
-		      yoke_read(loss, &v, sizeof v) < 0;
+		bad = yoke_random_set(1, t) < 0 || yoke_grad(loss, count, p, g) < 0 ||
+		      yoke_optim_step(o, count, g, NULL) < 0 || yoke_read(loss, &v, sizeof v) < 0;
 		bad |= yoke_scope_end(s) < 0;
 		if (t % 50 == 0 || t == steps - 1)
 			printf("step %3d  loss %.4f\n", t, v);

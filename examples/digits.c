@@ -29,23 +29,36 @@ static int note(void *arg, const struct yoke_fit_step *s)
 int main(int argc, char **argv)
 {
 	const int64_t three[] = { 3, 3 };
-	const struct yoke_conv_options same = { .size = sizeof same, .lo = { 1, 1 }, .hi = { 1, 1 } };
+	const struct yoke_conv_options same = { .size = sizeof same,
+						.lo = { 1, 1 },
+						.hi = { 1, 1 } };
 	const struct yoke_pool_options half = { .size = sizeof half, .window = { 2, 2 } };
 	char settings[64], rest[64];
 	yoke_dataset *all = yoke_dataset_open(argc > 1 ? argv[1] : "digits.npz", NULL);
 	const int64_t tests = yoke_dataset_count(all) - TRAIN;
-	yoke_dataset *train = yoke_dataset_subset(all, 0, TRAIN, NULL), *test = yoke_dataset_subset(all, TRAIN, tests, NULL);
+	yoke_dataset *train = yoke_dataset_subset(all, 0, TRAIN, NULL),
+		     *test = yoke_dataset_subset(all, TRAIN, tests, NULL);
 	snprintf(settings, sizeof settings, "batch=%d epochs=%d seed=1", BATCH, EPOCHS);
 	snprintf(rest, sizeof rest, "batch=%lld shuffle=0", (long long)tests);
-	yoke_loader *batches = yoke_loader_new(train, settings), *unseen = yoke_loader_new(test, rest);
+	yoke_loader *batches = yoke_loader_new(train, settings),
+		    *unseen = yoke_loader_new(test, rest);
 	yoke_random_set(1, 0);
-	yoke_module *net = yoke_nn_sequential(7, (yoke_module *[]){
-		yoke_nn_conv(2, 1, 16, three, &same, 1), yoke_nn_activation("relu"), yoke_nn_max_pool(&half),
-		yoke_nn_conv(2, 16, 32, three, &same, 1), yoke_nn_activation("relu"), yoke_nn_flatten(),
-		yoke_nn_linear(32 * 4 * 4, 10, 1) });
+	yoke_module *net = yoke_nn_sequential(
+		7, (yoke_module *[]){ yoke_nn_conv(2, 1, 16, three, &same, 1),
+				      yoke_nn_activation("relu"), yoke_nn_max_pool(&half),
+				      yoke_nn_conv(2, 16, 32, three, &same, 1),
+				      yoke_nn_activation("relu"), yoke_nn_flatten(),
+				      yoke_nn_linear(32 * 4 * 4, 10, 1) });
 	yoke_optim *o = yoke_optim_new("adamw", "lr=3e-3 schedule=cosine warmup=20 steps=540");
-	const struct yoke_fit f = { .size = sizeof f, .net = net, .optim = o, .next = next, .loss = loss, .log = note,
-				    .arg = batches, .data = batches, .log_every = 1 };
+	const struct yoke_fit f = { .size = sizeof f,
+				    .net = net,
+				    .optim = o,
+				    .next = next,
+				    .loss = loss,
+				    .log = note,
+				    .arg = batches,
+				    .data = batches,
+				    .log_every = 1 };
 	int bad = !all || !batches || !unseen || yoke_fit(&f, NULL) < 0;
 	if (!bad) {
 		float right;
@@ -54,7 +67,8 @@ int main(int argc, char **argv)
 		yoke_module_mode(net, 0);
 		yoke_loader_next(unseen, 2, in, NULL);
 		yoke_tensor *same_class = yoke_eq(yoke_argmax(yoke_call(net, in[0]), 1), in[1]);
-		yoke_read(yoke_mean(yoke_cast(same_class, yoke_f32), YOKE_ALL), &right, sizeof right);
+		yoke_read(yoke_mean(yoke_cast(same_class, yoke_f32), YOKE_ALL), &right,
+			  sizeof right);
 		bad = yoke_scope_end(s) < 0 || printf("right %.1f %%\n", 100 * right) < 0;
 	}
 	if (bad)

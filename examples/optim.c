@@ -9,9 +9,11 @@ int main(void)
 	float p[2] = { -1.2f, 1 }, g[2];
 	const int64_t n = 2;
 	const char *name = "point";
-	yoke_tensor *point = yoke_variable(name, yoke_f32, 1, &n), *slope = yoke_variable("slope", yoke_f32, 1, &n);
+	yoke_tensor *point = yoke_variable(name, yoke_f32, 1, &n),
+		    *slope = yoke_variable("slope", yoke_f32, 1, &n);
 	yoke_put(point, p, sizeof p);
-	yoke_optim *o = yoke_optim_new("adam", "lr=0.02 schedule=cosine warmup=10 steps=2000 clip=10");
+	yoke_optim *o =
+		yoke_optim_new("adam", "lr=0.02 schedule=cosine warmup=10 steps=2000 clip=10");
 	yoke_optim_add(o, 1, &point, &name, NULL);
 
 	for (int t = 0; t <= 2000; t++) {

@@ -19,12 +19,15 @@ int main(int argc, char **argv)
 	int err = x && number ? 0 : -1;
 	while (!err && (rows = fread(x, (size_t)c * sizeof *x, ROWS, stdin)) > 0) {
 		yoke_scope *scope = yoke_scope_begin("rows");
-		err = yoke_statistic_add(s, yoke_from(yoke_f32, 2, (int64_t[]){ (int64_t)rows, c }, x), YOKE_NONE);
+		err = yoke_statistic_add(
+			s, yoke_from(yoke_f32, 2, (int64_t[]){ (int64_t)rows, c }, x), YOKE_NONE);
 		yoke_scope_end(scope);
 	}
 	for (int what = 0; what < 4 && !err; what++)
-		err = yoke_statistic_read(s, (int[]){ YOKE_STATISTIC_MEAN, YOKE_STATISTIC_VARIANCE, YOKE_STATISTIC_MIN,
-						     YOKE_STATISTIC_MAX }[what], number + what * c, (size_t)c);
+		err = yoke_statistic_read(s,
+					  (int[]){ YOKE_STATISTIC_MEAN, YOKE_STATISTIC_VARIANCE,
+						   YOKE_STATISTIC_MIN, YOKE_STATISTIC_MAX }[what],
+					  number + what * c, (size_t)c);
 	if (!err)
 		err = yoke_statistic_read(s, YOKE_STATISTIC_COUNT, &count, 1);
 	if (err)
@@ -32,7 +35,8 @@ int main(int argc, char **argv)
 	else
 		printf("%.0f rows\nchannel mean variance min max\n", count);
 	for (int64_t i = 0; i < c && !err; i++)
-		printf("%lld %g %g %g %g\n", (long long)i, number[i], number[c + i], number[2 * c + i], number[3 * c + i]);
+		printf("%lld %g %g %g %g\n", (long long)i, number[i], number[c + i],
+		       number[2 * c + i], number[3 * c + i]);
 	yoke_statistic_free(s);
 	free(number);
 	free(x);

@@ -104,7 +104,8 @@ struct yoke_cube_files {
 // in size from its cube; reading a sample fails if its file has changed since.
 YOKE_API yoke_dataset *yoke_dataset_cube_files(const struct yoke_cube_files *);
 // yoke_dataset_cube_files without masks.
-YOKE_API yoke_dataset *yoke_dataset_cubes(int n, const char *const *path, const char *const *label, const char *settings);
+YOKE_API yoke_dataset *yoke_dataset_cubes(int n, const char *const *path, const char *const *label,
+					  const char *settings);
 // The number of pixels excluded by nonfinite=skip in the cubes read so far, each counted once; 0
 // for other datasets.
 YOKE_API int64_t yoke_dataset_cubes_skipped(const yoke_dataset *);

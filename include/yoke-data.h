@@ -103,8 +103,8 @@ YOKE_API int yoke_dataset_fields(const yoke_dataset *, int max, struct yoke_fiel
 YOKE_API uint64_t yoke_dataset_fingerprint(const yoke_dataset *);
 // Reads one sample in the calling thread: to[f] is a buffer for field f; dims, unless NULL, gets
 // its dims.  draw: the sample's counter for random numbers.
-YOKE_API int yoke_dataset_read(const yoke_dataset *, int64_t number, uint64_t seed, int64_t epoch, int64_t draw,
-			       void *const *to, int64_t (*dims)[YOKE_MAX_RANK]);
+YOKE_API int yoke_dataset_read(const yoke_dataset *, int64_t number, uint64_t seed, int64_t epoch,
+			       int64_t draw, void *const *to, int64_t (*dims)[YOKE_MAX_RANK]);
 
 // Opens files as a dataset, which may be larger than memory: samples are read in place, by
 // position, on demand.  Reading a sample from a truncated or unreadable file is EIO with file name
@@ -133,12 +133,12 @@ YOKE_API int yoke_dataset_read(const yoke_dataset *, int64_t number, uint64_t se
 //                column's distinct texts in sorted order (yoke_dataset_label), for which the whole
 //                file is read first, and which is not available for several files; text: u8, of
 //                variable length.  A number has decimal digits and a point in every locale, or is
-//                nan, inf or infinity; reading the sample fails if it is out of range of f32 or f64.
-//                f32 and number are the same.  A name with blanks, commas or colons stands in quotes,
-//                a quote in it is doubled: columns="sepal length":f32,species:category
-//   delimiter=;  of tables: the character that separates cells, or tab; by default a comma, of tsv a
-//                tab, unless these do not separate cells and another one of , ; tab | divides all of the
-//                first records into equally many, which is logged
+//                nan, inf or infinity; reading the sample fails if it is out of range of f32 or
+//                f64.  f32 and number are the same.  A name with blanks, commas or colons stands in
+//                quotes, a quote in it is doubled: columns="sepal length":f32,species:category
+//   delimiter=;  of tables: the character that separates cells, or tab; by default a comma, of tsv
+//                a tab, unless these do not separate cells and another one of , ; tab | divides all
+//                of the first records into equally many, which is logged
 //   header=0     of tables: the first record has data, and columns are column1, column2, ...
 //   field=text   of JSON lines: the key of the string, UTF-8, that becomes field "text", u8, of
 //                variable length; for a repeated key the last one.  Other keys may hold integers of
@@ -186,11 +186,12 @@ YOKE_API yoke_dataset *yoke_dataset_concat(int n, yoke_dataset *const *);
 // dataset contributes in proportion to its weight (rounded to sum up to `count`).  All samples of a
 // dataset are used equally often, up to a difference of one: the next epoch continues where the
 // last one ended.  Weights are positive.
-YOKE_API yoke_dataset *yoke_dataset_mix(int n, yoke_dataset *const *, const double *weight, int64_t count,
-					uint64_t seed);
+YOKE_API yoke_dataset *yoke_dataset_mix(int n, yoke_dataset *const *, const double *weight,
+					int64_t count, uint64_t seed);
 // The samples number[0 .. count - 1] of a dataset (the array is copied); or, with NULL, first ..
 // first + count - 1.
-YOKE_API yoke_dataset *yoke_dataset_subset(yoke_dataset *, int64_t first, int64_t count, const int64_t *number);
+YOKE_API yoke_dataset *yoke_dataset_subset(yoke_dataset *, int64_t first, int64_t count,
+					   const int64_t *number);
 // Caches samples in memory after their first read, up to `bytes` in total; UINT64_MAX: no limit.
 // If the dataset's samples are random, the first read is kept.
 YOKE_API yoke_dataset *yoke_dataset_cache(yoke_dataset *, uint64_t bytes);
@@ -198,8 +199,8 @@ YOKE_API yoke_dataset *yoke_dataset_cache(yoke_dataset *, uint64_t bytes);
 // 0 the fields are the same and changed in place (`from` is NULL).  Otherwise `from` has the
 // original to and dims.
 typedef int yoke_map_fn(void *arg, const struct yoke_item *from, struct yoke_item *);
-YOKE_API yoke_dataset *yoke_dataset_map(yoke_dataset *, int fields, const struct yoke_field *, yoke_map_fn *, void *arg,
-					void (*free_fn)(void *arg));
+YOKE_API yoke_dataset *yoke_dataset_map(yoke_dataset *, int fields, const struct yoke_field *,
+					yoke_map_fn *, void *arg, void (*free_fn)(void *arg));
 
 // Random numbers of a sample, which depend only on the loader's seed, the epoch, the sample and n:
 // four words, one block of Philox 4x32-10 (Salmon et al. 2011) with key `seed` and counter (draw,
@@ -271,7 +272,8 @@ YOKE_API int64_t yoke_loader_next(yoke_loader *, int n, yoke_tensor **to, yoke_t
 YOKE_API int64_t yoke_loader_put(yoke_loader *, int n, yoke_tensor *const *variable);
 // yoke_loader_next into host memory, aligned to 64 bytes and valid until the next call for this
 // loader: data[f], and, unless NULL, dims[f], the batch's dims of each field with the rows first.
-YOKE_API int64_t yoke_loader_host(yoke_loader *, int n, void **data, int64_t (*dims)[YOKE_MAX_RANK + 1]);
+YOKE_API int64_t yoke_loader_host(yoke_loader *, int n, void **data,
+				  int64_t (*dims)[YOKE_MAX_RANK + 1]);
 
 // The position after the batches returned so far.
 YOKE_API int yoke_loader_position(const yoke_loader *, struct yoke_position *);
@@ -289,7 +291,8 @@ struct yoke_data_error {
 // Registers a function that is called for each skipped sample, in the order of the samples, inside
 // the call that returns the batch in which it should have been.  The first ten are also logged.
 // NULL: none.
-YOKE_API int yoke_loader_errors(yoke_loader *, void (*fn)(void *arg, const struct yoke_data_error *), void *arg);
+YOKE_API int yoke_loader_errors(yoke_loader *,
+				void (*fn)(void *arg, const struct yoke_data_error *), void *arg);
 
 struct yoke_loader_stats {
 	size_t size;

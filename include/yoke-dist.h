@@ -59,7 +59,8 @@ typedef struct yoke_group yoke_group;
 // dist.share=1 they are shared instead).  cpu.devices=n divides the CPU's cores into n devices.  fn
 // returns 0 or an error, which breaks all groups of its rank: the others get ERANK.  Returns 0, or
 // the error of the rank that failed first, which yoke_error names.
-YOKE_API int yoke_group_run(int n, const char *devices, int (*fn)(yoke_group *world, void *arg), void *arg);
+YOKE_API int yoke_group_run(int n, const char *devices, int (*fn)(yoke_group *world, void *arg),
+			    void *arg);
 // Runs ranks as processes: starts n processes that run argv (argv[0] is searched in PATH), with the
 // settings of this process, and waits for them.  In each, yoke_group_world of the first context is
 // a world of all n; they communicate through shared memory, which is removed at the end.  A process
@@ -109,7 +110,8 @@ YOKE_API void yoke_group_free(yoke_group *);
 YOKE_API yoke_tensor *yoke_all_reduce(yoke_group *, int kind, yoke_tensor *x);
 // All-reduce of n tensors of the same dtype, in one message per rank and step: to[i], which may be
 // x[i].  After an error all are NULL.
-YOKE_API int yoke_all_reduce_list(yoke_group *, int kind, int n, yoke_tensor *const *x, yoke_tensor **to);
+YOKE_API int yoke_all_reduce_list(yoke_group *, int kind, int n, yoke_tensor *const *x,
+				  yoke_tensor **to);
 // x [N a,..] -> [a,..]: rank r gets part r of the reduction.  ESHAPE: N does not divide the first
 // axis.
 YOKE_API yoke_tensor *yoke_reduce_scatter(yoke_group *, int kind, yoke_tensor *x);
@@ -118,7 +120,8 @@ YOKE_API yoke_tensor *yoke_all_gather(yoke_group *, yoke_tensor *x);
 // The root's x, on all ranks; on the other ranks x gives the shape and dtype.
 YOKE_API yoke_tensor *yoke_broadcast(yoke_group *, int root, yoke_tensor *x);
 // Broadcast of n tensors, of any dtypes, at once.
-YOKE_API int yoke_broadcast_list(yoke_group *, int root, int n, yoke_tensor *const *x, yoke_tensor **to);
+YOKE_API int yoke_broadcast_list(yoke_group *, int root, int n, yoke_tensor *const *x,
+				 yoke_tensor **to);
 // The reduction on the root; zeros on the others.
 YOKE_API yoke_tensor *yoke_reduce(yoke_group *, int kind, int root, yoke_tensor *x);
 // x [N a,..] -> [N a,..]: part s of the result on rank r is part r of x on rank s.
@@ -149,7 +152,8 @@ enum { YOKE_SAMPLER_PAD, YOKE_SAMPLER_EXACT, YOKE_SAMPLER_DROP };
 // The number of this rank's samples.  EINVAL: no such kind, or n < 0.
 YOKE_API int64_t yoke_sampler_count(const yoke_group *, int kind, int64_t n);
 // Sample i of this rank, as an index 0 .. n - 1.  ERANGE: there is no sample i.
-YOKE_API int64_t yoke_sampler(const yoke_group *, int kind, int64_t n, uint64_t seed, int64_t epoch, int64_t i);
+YOKE_API int64_t yoke_sampler(const yoke_group *, int kind, int64_t n, uint64_t seed, int64_t epoch,
+			      int64_t i);
 
 #ifdef __cplusplus
 }

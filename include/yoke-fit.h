@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Trains custom networks with the loop of `yoke train`: gradient accumulation, clipping, schedules,
 // mixed precision, validation, checkpoints, bitwise-exact resumption, and a clean end at Ctrl-C.
-// A run with a directory keeps the records of a run (yoke-run.h), which `yoke dashboard`, `yoke report`
-// and `yoke doctor` read.
+// A run with a directory keeps the records of a run (yoke-run.h), which `yoke dashboard`, `yoke
+// report` and `yoke doctor` read.
 //
 //	static int next(void *arg, int64_t part, int max, yoke_tensor **in) // a batch: two tensors
 //	{
@@ -12,8 +12,10 @@
 //	{
 //		return yoke_cross_entropy(yoke_call(net, in[0]), in[1], -1, 0);
 //	}
-//	struct yoke_fit f = { .size = sizeof f, .net = net, .optim = yoke_optim_new("adamw", "lr=3e-4 clip=1 schedule=cosine "
-//		"steps=1000 warmup=50"), .steps = 1000, .next = next, .loss = loss, .arg = loader, .data = loader,
+//	struct yoke_fit f = { .size = sizeof f, .net = net,
+//		.optim = yoke_optim_new("adamw", "lr=3e-4 clip=1 schedule=cosine "
+//			"steps=1000 warmup=50"), .steps = 1000,
+//		.next = next, .loss = loss, .arg = loader, .data = loader,
 //		.out = "run", .save_every = 100 };
 //	yoke_fit(&f, NULL);
 //
@@ -124,13 +126,13 @@ struct yoke_fit { // 0 or NULL means "not used" unless stated otherwise
 	const char *accumulate_order; // "tree" or NULL: sums as a binary tree, with
 				      // log2(accumulate) copies of the gradients; "fast": one batch
 				      // after the other into one copy, with other bits
-	const char *config;    // settings of the program for run.json, a JSON object.  yoke_fit adds
-			       // its own and those of the optimizer and of `data`, unless the
-			       // program has given other values
+	const char *config; // settings of the program for run.json, a JSON object.  yoke_fit adds
+			    // its own and those of the optimizer and of `data`, unless the
+			    // program has given other values
 	int64_t steps_expected; // steps for the display of progress if `steps` is 0 and the number
 			       // is known
-	double telemetry;      // seconds between samples of host and device in telemetry.jsonl; 0: 1;
-			       // below 0: none
+	double telemetry; // seconds between samples of host and device in telemetry.jsonl; 0: 1;
+			  // below 0: none
 	int tensorboard;       // 1: also writes the records as TensorBoard's events
 	const volatile int *stop; // a variable in which the program's own signal handler stores the
 			       // number of a signal: it then ends the run as with signals=1.  0
@@ -146,8 +148,8 @@ struct yoke_fit_end {
 
 // Trains a network.  end: NULL, or filled, also after an error.  EINVAL names missing or
 // incompatible members, before anything is done, or means that out has a checkpoint and resume is
-// 0, or config is not a JSON object; ERANGE: loss or gradients are not finite; EBUSY: another run trains into out; otherwise the
-// error of a function or file.  Completed steps remain in effect.
+// 0, or config is not a JSON object; ERANGE: loss or gradients are not finite; EBUSY: another run
+// trains into out; otherwise the error of a function or file.  Completed steps remain in effect.
 YOKE_API int yoke_fit(const struct yoke_fit *, struct yoke_fit_end *end);
 
 #ifdef __cplusplus

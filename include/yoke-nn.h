@@ -5,7 +5,8 @@
 //		yoke_nn_activation("relu"), yoke_nn_linear(128, 10, 1) });
 //	yoke_tensor *p[4], *g[4];
 //	const char *names[4];
-//	int n = yoke_module_parameters(net, 4, p, names);      // "0.weight", "0.bias", "2.weight", "2.bias"
+//	// "0.weight", "0.bias", "2.weight", "2.bias"
+//	int n = yoke_module_parameters(net, 4, p, names);
 //	yoke_optim_add(o, n, p, names, NULL);
 //	for (..) {
 //		yoke_scope *s = yoke_scope_begin("step");
@@ -51,7 +52,8 @@ struct yoke_module_class {
 	// Records the module's computation from n inputs to m outputs; calls with any other n or m
 	// fail with EINVAL.  Runs in a scope of the module; its outputs are lifted out of it.
 	// Returns 0 or an error.
-	int (*forward)(yoke_module *, void *state, int n, yoke_tensor *const *in, int m, yoke_tensor **out);
+	int (*forward)(yoke_module *, void *state, int n, yoke_tensor *const *in, int m,
+		       yoke_tensor **out);
 	void (*release)(void *state); // called once, when the module is freed; NULL: does nothing
 };
 
@@ -73,8 +75,8 @@ enum { YOKE_FIRST_VALUE, YOKE_FIRST_UNIFORM, YOKE_FIRST_NORMAL };
 // moved or shared.
 YOKE_API yoke_tensor *yoke_module_parameter(yoke_module *, const char *name, int dtype, int rank,
 					    const int64_t *dims, int first, double value);
-YOKE_API yoke_tensor *yoke_module_buffer(yoke_module *, const char *name, int dtype, int rank, const int64_t *dims,
-					 double value);
+YOKE_API yoke_tensor *yoke_module_buffer(yoke_module *, const char *name, int dtype, int rank,
+					 const int64_t *dims, double value);
 // Parameter or buffer i of this module without its children, in the order of adding, from 0.
 YOKE_API yoke_tensor *yoke_module_own(const yoke_module *, int i);
 // Adds a child, which then belongs to the module, even after an error.  EINVAL: the name is in use,
@@ -96,7 +98,8 @@ YOKE_API int yoke_module_tie(yoke_module *, const char *path, yoke_module *other
 enum { YOKE_MODULE_BUFFER = 1, YOKE_MODULE_FROZEN = 2 };
 // Calls fn for each parameter and buffer.  A nonzero result of fn ends the traversal and is
 // returned.
-YOKE_API int yoke_module_each(yoke_module *, int (*fn)(void *arg, const char *path, yoke_tensor *, unsigned flags),
+YOKE_API int yoke_module_each(yoke_module *,
+			      int (*fn)(void *arg, const char *path, yoke_tensor *, unsigned flags),
 			      void *arg);
 // Lists the parameters that are not frozen: fills the first `max` elements of `to`, and of names
 // unless NULL, and returns their total number.  The names are valid until the module, or one that
@@ -175,7 +178,8 @@ YOKE_API yoke_module *yoke_nn_batch_norm(int64_t channels, double eps, double mo
 YOKE_API yoke_module *yoke_nn_conv(int axes, int64_t in, int64_t out, const int64_t *kernel,
 				   const struct yoke_conv_options *, int bias);
 // As yoke_conv_transposed: weight [in,out/groups,K..], n = out/groups times the kernel's elements.
-YOKE_API yoke_module *yoke_nn_conv_transposed(int axes, int64_t in, int64_t out, const int64_t *kernel,
+YOKE_API yoke_module *yoke_nn_conv_transposed(int axes, int64_t in, int64_t out,
+					      const int64_t *kernel,
 					      const struct yoke_conv_options *, int bias);
 // yoke_max_pool, yoke_resize and so on as modules; to: output elements of each axis.
 YOKE_API yoke_module *yoke_nn_max_pool(const struct yoke_pool_options *);
@@ -196,7 +200,8 @@ YOKE_API yoke_module *yoke_nn_sequential(int n, yoke_module *const *modules);
 // x + inner(x); child "inner".
 YOKE_API yoke_module *yoke_nn_residual(yoke_module *inner);
 // linear, activation, dropout, linear: children up, act, drop, down.
-YOKE_API yoke_module *yoke_nn_mlp(int64_t in, int64_t hidden, int64_t out, const char *activation, double dropout);
+YOKE_API yoke_module *yoke_nn_mlp(int64_t in, int64_t hidden, int64_t out, const char *activation,
+				  double dropout);
 
 struct yoke_nn_attention_options {
 	size_t size;           // sizeof, set by the caller
@@ -229,12 +234,14 @@ struct yoke_nn_recurrent_options {
 	int bidirectional;       // the results are those of both directions, [..,2 units]
 	int no_bias, batch_first; // batch_first: inputs and results are [B,T,..]
 	double dropout;          // of the results between layers, in training
-	int64_t proj;            // LSTM: elements that states are projected to, below units; 0: no projection
+	int64_t proj; // LSTM: elements that states are projected to, below units; 0: no projection
 };
-// x [T,B,in], lengths, h0, c0 -> y [T,B,units], h, c, as yoke_recurrent; 1 to 4 inputs, which after x may be YOKE_NONE, and
-// 1 to 3 results.  States are [layers,B,units], or of both directions [2 layers,B,units]: layer 0, its reverse, layer 1, ...
-// Parameters weight_ih_l0, weight_hh_l0, bias_ih_l0, bias_hh_l0, those of the reverse with _reverse, then of layer 1, ...: all
-// U(-1/sqrt(units), 1/sqrt(units)).  With proj each bias_hh is followed by weight_hr, y and h have `proj` elements for `units`.
+// x [T,B,in], lengths, h0, c0 -> y [T,B,units], h, c, as yoke_recurrent; 1 to 4 inputs, which after
+// x may be YOKE_NONE, and 1 to 3 results.  States are [layers,B,units], or of both directions [2
+// layers,B,units]: layer 0, its reverse, layer 1, ... Parameters weight_ih_l0, weight_hh_l0,
+// bias_ih_l0, bias_hh_l0, those of the reverse with _reverse, then of layer 1, ...: all
+// U(-1/sqrt(units), 1/sqrt(units)).  With proj each bias_hh is followed by weight_hr, y and h have
+// `proj` elements for `units`.
 YOKE_API yoke_module *yoke_nn_recurrent(const struct yoke_nn_recurrent_options *);
 // LoRA (Hu et al. 2021): inner(x) + alpha/rank (x a') b' around a linear layer, whose parameters
 // are frozen: a [rank,in] initialized as a linear's weight, b [out,rank] to 0.  Child "inner".

@@ -8,12 +8,14 @@
 // and structs begin with their size, which the caller sets.  An unknown value is never reported as
 // 0; each struct documents how it marks unknown values (n/a).
 //
-//	struct yoke_profile_options o = { .size = sizeof o, .wait = 1, .warmup = 1, .active = 3, .repeat = 2,
-//					  .flags = YOKE_PROFILE_SHAPES, .folder = "trace" };
+//	struct yoke_profile_options o = { .size = sizeof o, .wait = 1, .warmup = 1, .active = 3,
+//					  .repeat = 2, .flags = YOKE_PROFILE_SHAPES,
+//					  .folder = "trace" };
 //	yoke_profile *p = yoke_profile_new(&o);
 //	for (int i = 0; i < 10; i++) {
 //		train(i);
-//		yoke_profile_step(p); // steps 2 3 4 and 7 8 9 are in trace/cycle0.json and cycle1.json
+//		// steps 2 3 4 and 7 8 9 are in trace/cycle0.json and cycle1.json
+//		yoke_profile_step(p);
 //	}
 //	yoke_profile_free(p);
 #ifndef YOKE_OBSERVE_H
@@ -110,10 +112,11 @@ YOKE_API int yoke_profile_rows(yoke_profile *, int max, struct yoke_profile_row 
 // The rows as a text table of at most `rows` rows (0: all), sorted by a column, "total" if NULL;
 // omitted rows are summed up in one row, "others".  Works like snprintf: writes at most cap bytes
 // including the terminating NUL and returns the length without it.  EINVAL lists the columns.
-YOKE_API int64_t yoke_profile_table(yoke_profile *, int rows, const char *column, char *to, size_t cap);
+YOKE_API int64_t yoke_profile_table(yoke_profile *, int rows, const char *column, char *to,
+				    size_t cap);
 // Writes the current cycle in Chrome's trace format: a track for each host thread and each device
-// queue; a counter of the pool's bytes; arrows from enqueueing to each interval of work, and from an
-// upload to its first reader.
+// queue; a counter of the pool's bytes; arrows from enqueueing to each interval of work, and from
+// an upload to its first reader.
 YOKE_API int yoke_profile_trace(yoke_profile *, const char *path);
 
 struct yoke_profile_range {
@@ -121,8 +124,8 @@ struct yoke_profile_range {
 	const char *name;    // with enclosing ranges: "validate/forward"
 	uint64_t calls;
 	double host, device; // host seconds between push and pop; device seconds of intervals whose
-			     // operations were recorded inside.  An interval recorded in several ranges
-			     // counts for their common enclosing range
+			     // operations were recorded inside.  An interval recorded in several
+			     // ranges counts for their common enclosing range
 };
 // The ranges, as in yoke_profile_rows, in the order in which they were first pushed.
 YOKE_API int yoke_profile_ranges(yoke_profile *, int max, struct yoke_profile_range *to);
@@ -182,8 +185,8 @@ struct yoke_counters {
 };
 YOKE_API int yoke_counters(struct yoke_counters *);
 // later - former, member by member.
-YOKE_API int yoke_counters_between(const struct yoke_counters *former, const struct yoke_counters *later,
-				   struct yoke_counters *to);
+YOKE_API int yoke_counters_between(const struct yoke_counters *former,
+				   const struct yoke_counters *later, struct yoke_counters *to);
 
 // ---- memory ----
 
@@ -210,7 +213,8 @@ struct yoke_leak {
 	int warned;
 };
 YOKE_API yoke_leaks *yoke_leaks_begin(void); // of the current context's device; records its history
-YOKE_API int yoke_leaks_check(yoke_leaks *, const char *name, struct yoke_leak *to); // name and to may be NULL
+YOKE_API int yoke_leaks_check(yoke_leaks *, const char *name,
+			      struct yoke_leak *to); // name and to may be NULL
 YOKE_API void yoke_leaks_end(yoke_leaks *);  // NULL is fine
 
 // ---- telemetry ----

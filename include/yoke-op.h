@@ -8,21 +8,23 @@
 //		return 0;
 //	}
 //	static int cpu(const struct yoke_op_args *a, int64_t chunk, int64_t chunks) { .. }
-//	static int gradient(const struct yoke_op_args *a, yoke_tensor *const *in, yoke_tensor *const *out,
-//			    yoke_tensor *const *g, yoke_tensor **to)
+//	static int gradient(const struct yoke_op_args *a, yoke_tensor *const *in,
+//			    yoke_tensor *const *out, yoke_tensor *const *g, yoke_tensor **to)
 //	{
 //		to[0] = yoke_mul(g[0], yoke_const(3));
 //		return 0;
 //	}
-//	int op = yoke_op_register(&(struct yoke_op_def){ .size = sizeof(struct yoke_op_def), .name = "acme.triple",
-//		.nin = 1, .nout = 1, .shape = shape, .cpu = cpu, .text = text, .entry = "triple", .gradient = gradient });
+//	int op = yoke_op_register(&(struct yoke_op_def){
+//		.size = sizeof(struct yoke_op_def), .name = "acme.triple", .nin = 1, .nout = 1,
+//		.shape = shape, .cpu = cpu, .text = text, .entry = "triple",
+//		.gradient = gradient });
 //	yoke_op_call(op, 1, &x, 0, NULL, 1, &y);
 //
 // On a device other than the CPU, an op runs as a kernel compiled from its source text if the
 // device supports it, otherwise by its decomposition into other operations or by its CPU function,
 // whichever exists.  On the CPU it runs by its CPU function, otherwise by its decomposition.  A
-// decomposition plus a gradient define a function with a custom gradient.  examples/custom_op.c is a
-// complete example.
+// decomposition plus a gradient define a function with a custom gradient.  examples/custom_op.c is
+// a complete example.
 //
 // The kernel source uses the dialect of the library's kernels, which OpenCL, CUDA and ROCm compile.
 // It begins with #include "prologue.h", which defines KERNEL, GLOBAL, FN, GLOBAL_ID(d), uchar,
@@ -95,8 +97,8 @@ struct yoke_op_def {
 	// Records the gradient by each operand, of its shape and dtype, given the gradient by each
 	// result (YOKE_NONE for one that is not floating point).  to[i] = YOKE_NONE: it is 0.
 	// NULL: yoke_grad fails with the op's name.
-	int (*gradient)(const struct yoke_op_args *, yoke_tensor *const *in, yoke_tensor *const *out,
-			yoke_tensor *const *g, yoke_tensor **to);
+	int (*gradient)(const struct yoke_op_args *, yoke_tensor *const *in,
+			yoke_tensor *const *out, yoke_tensor *const *g, yoke_tensor **to);
 	void *arg; // passed to all of these functions
 };
 
@@ -111,8 +113,8 @@ YOKE_API int yoke_op_find(const char *name);
 // EUNSUPPORTED if the device has no way to compute the op.  After an error each out[i] is NULL.
 // Functions that record operations run in their own scope, without mixed precision, and must not
 // evaluate (EINVAL).
-YOKE_API int yoke_op_call(int op, int nin, yoke_tensor *const *in, int nattr, const union yoke_attr *attr, int nout,
-			  yoke_tensor **out);
+YOKE_API int yoke_op_call(int op, int nin, yoke_tensor *const *in, int nattr,
+			  const union yoke_attr *attr, int nout, yoke_tensor **out);
 // Sets the message of an error that one of an op's functions is about to return.  Returns code.
 YOKE_API int yoke_op_fail(const struct yoke_op_args *, int code, const char *why);
 // Tests an op: computes it in each available way, with the kernel on the context's device, and
@@ -121,8 +123,8 @@ YOKE_API int yoke_op_fail(const struct yoke_op_args *, int code, const char *why
 // dtype, and 2e-3 for gradients of f32.  EINVAL names the first difference: "its text gives 2 at
 // [3,1] of result 0, its decomposition 1".  Gradients are not checked at elements at or near kinks
 // and jumps of the results; if that leaves no element of an operand, a warning is logged.  Waits.
-YOKE_API int yoke_op_check(int op, int nin, yoke_tensor *const *in, int nattr, const union yoke_attr *attr,
-			   double tolerance);
+YOKE_API int yoke_op_check(int op, int nin, yoke_tensor *const *in, int nattr,
+			   const union yoke_attr *attr, double tolerance);
 
 #ifdef __cplusplus
 }

@@ -32,8 +32,8 @@
 //                g (x' - x) > 0 (restart=gradient), when the loss at x' exceeds the loss at x
 //                (function), when |x' - x| is smaller than in the previous step and the last
 //                restart was at least 10 steps ago (speed), or never (none).
-//   adam         lr=1e-3 beta1=0.9 beta2=0.999 eps=1e-8 weight_decay=0 amsgrad=0.  Kingma and Ba 2015;
-//                g += L p.
+//   adam         lr=1e-3 beta1=0.9 beta2=0.999 eps=1e-8 weight_decay=0 amsgrad=0.  Kingma and Ba
+//                2015; g += L p.
 //   adamw        As adam, with weight_decay=0.01.  Loshchilov and Hutter 2019: p *= 1 - lr L first.
 //   lamb         lr=1e-3 beta1=0.9 beta2=0.999 eps=1e-6 weight_decay=0.01 adapt=1 norm_min=0
 //                norm_max=0.  You et al. 2020: Adam's step r with L p, times |p|/|r| of each
@@ -73,9 +73,9 @@
 //                those with orthogonalize=0 (set it for embeddings and the last layer): adamw with
 //                the learning rate adamw_lr (default: lr), which follows the schedule too.
 //   adafactor    lr=0.01 beta2_decay=-0.8 eps1= eps2=1e-3 clip_threshold=1 weight_decay=0.  Shazeer
-//                and Stern 2018, as in PyTorch, whose d is clip_threshold: the states of a parameter
-//                of two or more axes are a number per row and column, and lr is relative to the
-//                root mean square of the parameter.
+//                and Stern 2018, as in PyTorch, whose d is clip_threshold: the states of a
+//                parameter of two or more axes are a number per row and column, and lr is relative
+//                to the root mean square of the parameter.
 //
 // All kinds have these settings.  clip=0: the largest 2-norm over the gradients of all parameters;
 // g is multiplied by min(1, clip / (norm + 1e-6)) before weight decay is added.  clip_value=0:
@@ -174,7 +174,8 @@ YOKE_API int yoke_optim_check(yoke_optim *);
 // "row_var", "col_var", "variance"; before the first step all are 0, but "sum" is `initial` and
 // "step_size" is lr.  With parameter NULL, the states of the kind accelerated: "theta", "last",
 // "since" and "restarts", numbers of f32, or f64 if any parameter is f64.  NULL with ENOENT.
-YOKE_API yoke_tensor *yoke_optim_state(const yoke_optim *, const char *parameter, const char *state);
+YOKE_API yoke_tensor *yoke_optim_state(const yoke_optim *, const char *parameter,
+				       const char *state);
 // Saves states and step number to a safetensors file, and loads them into an optimizer of the same
 // kind with the same states and with parameters of the same names, shapes and dtypes; EFORMAT or
 // ESHAPE if the file does not match.

@@ -119,7 +119,8 @@ struct yoke_node_type {
 	// Sets a [channels,in] and t [channels] such that inference computes a x + t; NULL: not
 	// affine.  The nodes after an affine node are fitted from the statistics of its input,
 	// without another pass over the stream.
-	void (*affine)(const double *key, int64_t in, const double *const *state, double *a, double *t);
+	void (*affine)(const double *key, int64_t in, const double *const *state, double *a,
+		       double *t);
 	int diagonal; // a is a diagonal matrix
 	int spatial;  // not 0: forward relates pixels to each other and needs whole scenes x
 		      // [..,lines,samples,in]; 0: x may be any pixels
@@ -183,9 +184,12 @@ typedef struct yoke_pipeline yoke_pipeline;
 // Creates a pipeline from JSON:
 //
 //	{ "nodes": [ {"name": "scale", "type": "min_max"}, {"name": "pca", "type": "pca", "k": 20},
-//	             {"name": "rx", "type": "rx"}, {"name": "both", "type": "linear", "k": 1, "in": ["pca", "rx"]} ],
-//	  "losses": [ {"type": "orthogonality", "of": "pca", "weight": 0.1}, {"type": "bce", "of": "both"} ],
-//	  "metrics": ["roc_auc"], "trainer": {"max_epochs": 20}, "optimizer": {"lr": 1e-3}, "seed": 42 }
+//	             {"name": "rx", "type": "rx"},
+//	             {"name": "both", "type": "linear", "k": 1, "in": ["pca", "rx"]} ],
+//	  "losses": [ {"type": "orthogonality", "of": "pca", "weight": 0.1},
+//	              {"type": "bce", "of": "both"} ],
+//	  "metrics": ["roc_auc"], "trainer": {"max_epochs": 20}, "optimizer": {"lr": 1e-3},
+//	  "seed": 42 }
 //
 // `in` is a node's input: by default the previous node; "input" is the stream; several are
 // concatenated along their channels.  "train": true lets training change the node's trainable
@@ -196,8 +200,8 @@ typedef struct yoke_pipeline yoke_pipeline;
 // losses, weighted by `weight` [1]: orthogonality: |W W' - 1|^2 of a node's w; bce: of a node's
 // logits and the labels, positives weighted by `pos_weight` [1] (mean over pixels, by their
 // weights); mse: between `of` and `node`; entropy: of a select's softmax.
-// The keys of trainer are named after PyTorch Lightning's. The names of `yoke train` are accepted too:
-// epochs, accumulate, clip, progress, log_every; and fp32, fp16-mixed as precision.
+// The keys of trainer are named after PyTorch Lightning's. The names of `yoke train` are accepted
+// too: epochs, accumulate, clip, progress, log_every; and fp32, fp16-mixed as precision.
 //   max_epochs [1]                0: phase 1 only
 //   accelerator ["cpu"]           "gpu": the best GPU, or the CPU with a warning (ENODEV under
 //                                 YOKE_STRICT=1); "auto"; or a backend or device as in YOKE_BACKEND
@@ -260,7 +264,8 @@ typedef void yoke_fitting_fn(void *arg, const struct yoke_fitting_progress *);
 // it computes the same bits as an uninterrupted run.
 typedef int yoke_fitting_stop_fn(void *arg);
 // Called for each record of losses and metrics, with the arguments of yoke_run_log; NaN: no value.
-typedef void yoke_fitting_log_fn(void *arg, const char *stage, int64_t step, int n, const char *const *name, const double *value);
+typedef void yoke_fitting_log_fn(void *arg, const char *stage, int64_t step, int n,
+				 const char *const *name, const double *value);
 struct yoke_fitting {
 	size_t size;
 	yoke_dataset *set;
@@ -327,7 +332,8 @@ YOKE_API int yoke_roc_auc(size_t n, const float *score, const unsigned char *lab
 // fitted.
 YOKE_API yoke_tensor *yoke_pipeline_apply(yoke_pipeline *, const char *node, yoke_tensor *x);
 // A state as an f32 variable that the pipeline owns: ("pca", "w").  NULL with ENOENT.
-YOKE_API yoke_tensor *yoke_pipeline_state(const yoke_pipeline *, const char *node, const char *state);
+YOKE_API yoke_tensor *yoke_pipeline_state(const yoke_pipeline *, const char *node,
+					  const char *state);
 // Saves the states, named node.state, to a safetensors file, and loads them into a pipeline of the
 // same nodes, which is fitted afterwards.  EFORMAT: the file has other states.  ESHAPE: the
 // pipeline already has another number of channels.

@@ -196,7 +196,8 @@ struct yoke_map {
 	X(MOVE, 4) \
 	/* x [..,N,..], idx [I..] -> [..,I..,..]: indexes axis attr[0].i */ \
 	X(GATHER, 5) \
-	/* x [N,R..] or none (zeros), idx [I..], v [I..,R..] -> y = x with v's rows added at idx */ \
+	/* x [N,R..] or none (zeros), idx [I..], v [I..,R..] -> y = x with v's rows \
+	   added at idx */ \
 	X(SCATTER_ADD, 6) \
 	/* x -> y, cumulative sum or product along an axis; attr: i axis, i kind */ \
 	/* (YOKE_REDUCE_SUM or PROD), i 1: from the end; accumulates in acc */ \
@@ -241,14 +242,15 @@ struct yoke_map {
 	/* a [..,m,n] -> lu [..,m,n], L below its unit diagonal and U, perm [..,m] i64, the row */ \
 	/* of a that each row of L U is, sign [..] of the permutation; partial pivoting */ \
 	X(LU, 24) \
-	/* lu [..,n,n], perm [..,n] of LU, b [..,n,k] or none (1) -> x [..,n,k] with a x = b; attr: */ \
-	/* i 1: solves a' x = b (with b only); run fails with ERANGE if a pivot is 0 */ \
+	/* lu [..,n,n], perm [..,n] of LU, b [..,n,k] or none (1) -> x [..,n,k] with a x = b; \
+	   attr: i 1: solves a' x = b (with b only); run fails with ERANGE if a pivot is 0 */ \
 	X(LU_SOLVE, 25) \
-	/* a [..,m,n] -> Q [..,m,k], R [..,k,n] by Householder reflections that give R's diagonal */ \
-	/* the sign opposite to that of the reflected element; attr: i 1: k is m, else min(m, n) */ \
+	/* a [..,m,n] -> Q [..,m,k], R [..,k,n] by Householder reflections that give R's diagonal \
+	   the sign opposite to that of the reflected element; attr: i 1: k is m, else \
+	   min(m, n) */ \
 	X(QR, 26) \
-	/* a [..,m,n] -> U [..,m,k], s [..,k] descending, V' [..,k,n], k = min(m, n); all NaN for a */ \
-	/* matrix that is not finite; attr: i 1: U [..,m,m], V' [..,n,n] */ \
+	/* a [..,m,n] -> U [..,m,k], s [..,k] descending, V' [..,k,n], k = min(m, n); all NaN for \
+	   a matrix that is not finite; attr: i 1: U [..,m,m], V' [..,n,n] */ \
 	X(SVD, 27) \
 	/* a [..,n,n] -> exp(a) */ \
 	X(MATRIX_EXP, 28) \
@@ -341,9 +343,11 @@ struct yoke_map {
 	/* lo, x is 0 outside; sums in acc.  attr: i groups, for each axis i stride | dilation
 	   << 16 | lo << 32 | hi << 48; hi is implied by Q */ \
 	X(CONV, 65) \
-	/* g [B,O,Q..], w -> [B,C,S..]: CONV's derivative by x; attr: CONV's, then i S of each axis */ \
+	/* g [B,O,Q..], w -> [B,C,S..]: CONV's derivative by x; attr: CONV's, then i S of each \
+	   axis */ \
 	X(CONV_X, 66) \
-	/* x, g -> [O,C/groups,K..]: CONV's derivative by w; attr: CONV's, then i K of each axis */ \
+	/* x, g -> [O,C/groups,K..]: CONV's derivative by w; attr: CONV's, then i K of each \
+	   axis */ \
 	X(CONV_W, 67) \
 	/* x [n] f32, e [n] or none -> v [k], places i32 [k], ascending, rest [n]: with a = x + */ \
 	/* e, v are the k elements of a with the largest modulus, the first ones of equals, NaN */ \
@@ -370,33 +374,36 @@ struct yoke_map {
 	   - 1: ERANGE */ \
 	X(QGATHER, 82) \
 	/* q [T,H,D], k v [pages,N,G,D], G divides H, table i32 [rows,M] of pages, row and pos i32 \
-	   [T] -> o [T,H,D]: query t attends to positions s <= pos[t] of the sequence row[t], whose */ \
-	/* s-th key is in page table[row,s/N] at s % N; a row of -1: 0.  attr: f scale, i window (0: \
-	   none): only s > pos - window, f cap (0: none): scores become cap tanh(score / cap). */ \
-	/* k and v are f32, f16 or bf16, whatever q is, or f64 like q.  A row of the result has \
-	   the same bits whatever the other queries are.  ERANGE: a row, or a page that a query needs, */ \
-	/* that does not exist */ \
+	   [T] -> o [T,H,D]: query t attends to positions s <= pos[t] of the sequence row[t], \
+	   whose s-th key is in page table[row,s/N] at s % N; a row of -1: 0.  attr: f scale, i \
+	   window (0: none): only s > pos - window, f cap (0: none): scores become \
+	   cap tanh(score / cap).  k and v are f32, f16 or bf16, whatever q is, or f64 like q.  A \
+	   row of the result has the same bits whatever the other queries are.  ERANGE: a row, or \
+	   a page that a query needs, that does not exist */ \
 	X(PAGED_ATTENTION, 83) \
 	/* x [N,R..], idx i32 or i64 [I..], v [I..,R..] -> y = x with the rows of v at idx, of \
-	   equal ones the last, -1: skipped; y may be x; ERANGE: another index outside of 0 .. N - 1 */ \
+	   equal ones the last, -1: skipped; y may be x; ERANGE: another index outside of \
+	   0 .. N - 1 */ \
 	X(SCATTER_SET, 84) \
-	/* x [N] bool -> positions [K] i64 of the first K elements that are true, ascending, then -1; \
-	   count [] i64, of all that are true; attr: i K */ \
+	/* x [N] bool -> positions [K] i64 of the first K elements that are true, ascending, then \
+	   -1; count [] i64, of all that are true; attr: i K */ \
 	X(COMPACT, 90) \
-	/* sorted [..,N], ascending, v [..,M], equal leading dims -> [..,M] i64: for each element of v \
-	   the number of elements of its row that are less than it or, if set, equal; attr: i 1: or equal */ \
+	/* sorted [..,N], ascending, v [..,M], equal leading dims -> [..,M] i64: for each element \
+	   of v the number of elements of its row that are less than it or, if set, equal; \
+	   attr: i 1: or equal */ \
 	X(SEARCHSORTED, 91) \
 	/* A sparse matrix: row i has the entries m with first[i] <= m < first[i+1], or without \
-	   first the M / rows entries from i M / rows on; entry m is in column idx[m] and is w[m], */ \
-	/* or 1 without w; idx -1 is skipped.  idx i32 or i64 [G,M] and w [G,M] have a first axis of \
-	   G or 1; first is i64 [rows+1].  All in acc, in order of m.  ERANGE: another index, or first */ \
-	/* decreases or leaves 0 .. M */ \
+	   first the M / rows entries from i M / rows on; entry m is in column idx[m] and is w[m], \
+	   or 1 without w; idx -1 is skipped.  idx i32 or i64 [G,M] and w [G,M] have a first axis \
+	   of G or 1; first is i64 [rows+1].  All in acc, in order of m.  ERANGE: another index, \
+	   or first decreases or leaves 0 .. M */ \
 	/* x [G,A,N,R], idx, w or none, first or none -> y [G,A,rows,R], for each row the sum of \
 	   w[m] x[..,idx[m],..]; attr: i rows, i 1: the maximum, without w, of no entries -inf */ \
 	X(SPARSE, 110) \
 	/* g [G,A,rows,R], idx, w, first -> [G,A,N,R]: SPARSE's derivative by x; attr: i N */ \
 	X(SPARSE_X, 111) \
-	/* x, g, idx, first -> [G,M] or [1,M], as idx: its derivative by w, 0 for skipped entries */ \
+	/* x, g, idx, first -> [G,M] or [1,M], as idx: its derivative by w, 0 for skipped \
+	   entries */ \
 	X(SPARSE_W, 112) \
 	/* x [B,C,S..] -> i64 [B,C,Q..]: the row-major index in S.. of POOL_MAX's element: the */ \
 	/* first maximum, or the last NaN; -1 if a window has none; attr: POOL_MAX's */ \
@@ -404,33 +411,36 @@ struct yoke_map {
 	/* x -> i64: along an axis, the index of the last maximum so far, or of the last NaN */ \
 	/* once there is one; attr: i axis, i kind: REDUCE_ARGMAX or REDUCE_ARGMIN */ \
 	X(CUM_ARG, 114) \
-	/* Fourier transforms of f32 or f64 along the axis before the last one of pairs (re, im), or \
-	   the last one of real numbers.  kind 0: x [..,n,2] -> y [..,n,2], y_k = scale sum of x_j \
-	   exp(-2 pi i jk/n), with +2 pi i if inverse is 1.  Kind 1: x [..,n] -> the elements 0 .. \
-	   n/2 [..,n/2+1,2] of that, but those other than 0 and n/2 times weight.  Kind 2: x \
-	   [..,n/2+1,2] -> y [..,n], the real part of the same sum over 0 .. n/2, with elements other \
-	   than 0 and n/2 (n even) times weight.  attr: i kind, i n, i inverse, i weight, f scale */ \
+	/* Fourier transforms of f32 or f64 along the axis before the last one of pairs (re, im), \
+	   or the last one of real numbers.  kind 0: x [..,n,2] -> y [..,n,2], y_k = scale sum of \
+	   x_j exp(-2 pi i jk/n), with +2 pi i if inverse is 1.  Kind 1: x [..,n] -> the elements \
+	   0 .. n/2 [..,n/2+1,2] of that, but those other than 0 and n/2 times weight.  Kind 2: x \
+	   [..,n/2+1,2] -> y [..,n], the real part of the same sum over 0 .. n/2, with elements \
+	   other than 0 and n/2 (n even) times weight.  attr: i kind, i n, i inverse, i weight, \
+	   f scale */ \
 	X(FFT, 100) \
 	/* A recurrent layer.  x [T,B,G H], the products of the inputs, with biases; w [G H,H], b \
-	   [G H] or none (0): the products of the state are h w' + b; h0, c0 [B,H] or none (zeros); \
-	   lengths i64 [B] or none -> y [T,B,H], h [B,H] and c [B,H] after the last step, gates \
-	   [T,B,G H], more [T,B,H]; all but y may be none.  attr: i cell, i 1: from the last step to \
-	   the first.  Row b takes only steps below lengths[b]; in the others y, gates and more are 0 \
-	   and the state is kept.  G and cells: 1, 0 h = tanh(x + p), p the product of the state; 1, 1 the same with \
-	   relu; 4, 2 LSTM: i, f, g, o = s, s, tanh, s of x + p, c = f c + i g, h = o tanh(c), s the \
-	   sigmoid; 3, 3 GRU: r, z = s(x + p), n = tanh(x + r p), h = (1 - z) n + z h.  gates are \
-	   these values (h for cells 0 and 1), more is c, or GRU's p of n */ \
+	   [G H] or none (0): the products of the state are h w' + b; h0, c0 [B,H] or none \
+	   (zeros); lengths i64 [B] or none -> y [T,B,H], h [B,H] and c [B,H] after the last step, \
+	   gates [T,B,G H], more [T,B,H]; all but y may be none.  attr: i cell, i 1: from the last \
+	   step to the first.  Row b takes only steps below lengths[b]; in the others y, gates and \
+	   more are 0 and the state is kept.  G and cells: 1, 0 h = tanh(x + p), p the product of \
+	   the state; 1, 1 the same with relu; 4, 2 LSTM: i, f, g, o = s, s, tanh, s of x + p, \
+	   c = f c + i g, h = o tanh(c), s the sigmoid; 3, 3 GRU: r, z = s(x + p), n = tanh(x + r \
+	   p), h = (1 - z) n + z h.  gates are these values (h for cells 0 and 1), more is c, or \
+	   GRU's p of n */ \
 	X(RECURRENT, 101) \
 	/* w, h0, c0, lengths as above, y, gates, more; dy, dh, dc or none (0) -> dx [T,B,G H], dp \
 	   [T,B,G H], the derivative by p, dh0, dc0 [B,H]; all may be none; attr: RECURRENT's */ \
 	X(RECURRENT_BACKWARD, 102) \
 	/* Connectionist temporal classification (Graves et al. 2006).  x [T,N,C] logarithms of \
-	   probabilities, targets i64 [N,S], steps, labels i64 [N]: lengths -> loss [N], the negative \
-	   log likelihood, alpha [N,T,2 S + 1], the logarithm of the probability of label or blank s \
-	   at step t, -inf outside; f32 or f64; ERANGE: lengths above T or S, targets not below C. \
-	   attr: i blank */ \
+	   probabilities, targets i64 [N,S], steps, labels i64 [N]: lengths -> loss [N], the \
+	   negative log likelihood, alpha [N,T,2 S + 1], the logarithm of the probability of label \
+	   or blank s at step t, -inf outside; f32 or f64; ERANGE: lengths above T or S, targets \
+	   not below C.  attr: i blank */ \
 	X(CTC, 103) \
-	/* x, targets, steps, labels, loss, alpha, g [N] -> dx [T,N,C]; 0 where g is 0; attr: CTC's */ \
+	/* x, targets, steps, labels, loss, alpha, g [N] -> dx [T,N,C]; 0 where g is 0; attr: \
+	   CTC's */ \
 	X(CTC_BACKWARD, 104) \
 	/* the application's kernel op->source: any outputs, inputs and attributes; contiguous */ \
 	/* (row-major) BUFFER views, inputs may be none */ \
@@ -474,7 +484,8 @@ struct yoke_source {
 	// HOST: called for chunk 0 .. chunks - 1, on any thread, several concurrently.  data: the
 	// address of the first element of each output, then of each input (absent: NULL).  Returns
 	// 0, or an error.
-	int (*host)(const void *arg, const struct yoke_op *, void *const *data, int64_t chunk, int64_t chunks);
+	int (*host)(const void *arg, const struct yoke_op *, void *const *data, int64_t chunk,
+		    int64_t chunks);
 	const void *arg;
 	int64_t chunks;
 	uint32_t strided, reserved; // strided: inputs may have any strides
@@ -494,8 +505,8 @@ struct yoke_op {
 	int64_t dims[YOKE_MAX_RANK]; // iteration space of MAP, REDUCE and SCAN_MAP
 	const struct yoke_view *out, *in;
 	union yoke_attr attr[YOKE_MAX_ATTRS];
-	const struct yoke_map *map; // MAP, REDUCE, SCAN_MAP, LIST_MAP, LIST_REDUCE, CONTRACT with an
-				    // epilogue; else NULL
+	const struct yoke_map *map; // MAP, REDUCE, SCAN_MAP, LIST_MAP, LIST_REDUCE, CONTRACT with
+				    // an epilogue; else NULL
 	uint64_t alias_mask;        // in run: bit k: input operand k (a list counts as one) is
 				    // overwritten by an output of the same shape, dtype and
 				    // strides, element by element
@@ -508,7 +519,11 @@ struct yoke_op {
 // ---- devices ----
 
 enum yoke_device_kind {
-	YOKE_DEVICE_OTHER = 0, YOKE_DEVICE_GPU, YOKE_DEVICE_IGPU, YOKE_DEVICE_CPU, YOKE_DEVICE_ACCELERATOR
+	YOKE_DEVICE_OTHER = 0,
+	YOKE_DEVICE_GPU,
+	YOKE_DEVICE_IGPU,
+	YOKE_DEVICE_CPU,
+	YOKE_DEVICE_ACCELERATOR
 };
 
 enum yoke_device_flag {
@@ -538,10 +553,11 @@ struct yoke_device_info {
 	// Bit d, for d f16, bf16, i8 or u8: CONTRACT has native instructions for factors of that
 	// dtype; otherwise half-precision factors are converted to f32 first.
 	uint32_t products;
-	// m, n and k of CONTRACT for factors of dtype d should be multiples of these because kernels
-	// are slower otherwise; 0 or 1: any size is fine.  These need not be the tile sizes: kernels
-	// that handle partial tiles at the edges without loss gain nothing from padding.  At most
-	// 4096.  The core pads the factors of large products with zeros accordingly.
+	// m, n and k of CONTRACT for factors of dtype d should be multiples of these because
+	// kernels are slower otherwise; 0 or 1: any size is fine.  These need not be the tile
+	// sizes: kernels that handle partial tiles at the edges without loss gain nothing from
+	// padding.  At most 4096.  The core pads the factors of large products with zeros
+	// accordingly.
 	uint16_t multiple[YOKE_MAX_DTYPES][3];
 	// Hardware properties; 0 and "" if unknown.
 	uint32_t warp;        // work items that execute in lockstep
@@ -641,7 +657,8 @@ struct yoke_host {
 	// arguments than YOKE_MAP_MAX_ARGS; and, with a message set, a file that does not exist or
 	// includes itself).
 	// The functions depend only on the key of map_call.  Compile without contraction of a*b+c.
-	int64_t (*kernel_source)(int dialect, const struct yoke_op *, const char *text, char *to, size_t cap);
+	int64_t (*kernel_source)(int dialect, const struct yoke_op *, const char *text, char *to,
+				 size_t cap);
 	// The cache of compiled kernels.  get copies at most cap bytes and returns the length or a
 	// negative error; put replaces an entry.  Both may fail at any time.
 	int64_t (*cache_get)(const void *key, size_t key_bytes, void *to, size_t cap);
@@ -677,7 +694,8 @@ struct yoke_backend {
 	const char *version; // free text
 	// Detects devices, once; finding 0 devices is not an error, and a message set through
 	// host->error is the reason.  The settings that it reads become final: yoke_setting_set
-	// refuses another value afterwards.  A setting that has an effect later must not be read here.
+	// refuses another value afterwards.  A setting that has an effect later must not be read
+	// here.
 	int (*probe)(uint32_t *ndevices);
 	// Fills at most info->size bytes.
 	int (*device_info)(uint32_t device, struct yoke_device_info *info);
@@ -695,8 +713,8 @@ struct yoke_backend {
 	int (*copy)(void *queue, void *to, uint64_t to_offset, void *from, uint64_t from_offset,
 		    uint64_t bytes);
 	// pattern_bytes: 1, 2, 4 or 8; offset and bytes are multiples of it.
-	int (*fill)(void *queue, void *segment, uint64_t offset, uint64_t bytes, const void *pattern,
-		    uint32_t pattern_bytes);
+	int (*fill)(void *queue, void *segment, uint64_t offset, uint64_t bytes,
+		    const void *pattern, uint32_t pattern_bytes);
 	// Creates an event that is done when all work enqueued before it is; NULL is an event that
 	// is already done.
 	int (*event_mark)(void *queue, void **event);
@@ -706,7 +724,8 @@ struct yoke_backend {
 	int (*event_done)(void *event);               // 1: done, 0: not yet, negative: the work it
 						      // covers failed
 	int (*event_wait)(void *event);
-	int (*event_elapsed)(void *from, void *to, uint64_t *nanoseconds); // of the same device, both done
+	int (*event_elapsed)(void *from, void *to,
+			     uint64_t *nanoseconds); // of the same device, both done
 	void (*event_free)(void *event);
 	// Bit i: implementation i, best first, can run this op; 0: none can.  run must then accept
 	// the op.
@@ -720,8 +739,8 @@ struct yoke_backend {
 	// and may stay NULL; *workspace, in bytes, is 0 before the call.  EUNSUPPORTED: the kernel
 	// cannot be built after all; from now on the next implementation, or another device, runs
 	// ops of this form.
-	int (*prepare)(uint32_t device, const struct yoke_op *, uint32_t impl, uint64_t plan, void **handle,
-		       uint64_t *workspace);
+	int (*prepare)(uint32_t device, const struct yoke_op *, uint32_t impl, uint64_t plan,
+		       void **handle, uint64_t *workspace);
 	// Runs an op with the handle from prepare; one run at a time per handle, on queues of its
 	// device.  ENOMEM: nothing that overwrites an operand was enqueued.  The core frees memory
 	// and retries once.
@@ -731,9 +750,9 @@ struct yoke_backend {
 	// The implementation's name: static, of a-z, 0-9, _ and -, and the same in every process,
 	// since tuning results, self-test results and quirks are stored by name.
 	const char *(*impl_name)(uint32_t device, const struct yoke_op *, uint32_t impl);
-	// Returns an extension table by name, or NULL: "telemetry", struct yoke_telemetry; "notes" and
-	// "processors", struct yoke_notes; "limits", struct yoke_limits_ext; "occupancy", struct
-	// yoke_occupancy_ext; "ranges", struct yoke_ranges_ext; "collectives", struct
+	// Returns an extension table by name, or NULL: "telemetry", struct yoke_telemetry; "notes"
+	// and "processors", struct yoke_notes; "limits", struct yoke_limits_ext; "occupancy",
+	// struct yoke_occupancy_ext; "ranges", struct yoke_ranges_ext; "collectives", struct
 	// yoke_collectives_ext.
 	const void *(*ext)(const char *name);
 	// Creates a read-only segment of existing memory, aligned to info.align; freeing the
@@ -763,11 +782,21 @@ struct yoke_backend {
 
 // Bits of `known` and `throttle` of a sample.
 enum yoke_sample_known {
-	YOKE_SAMPLE_UTIL = 1 << 0, YOKE_SAMPLE_MEM_UTIL = 1 << 1, YOKE_SAMPLE_MEM_USED = 1 << 2,
-	YOKE_SAMPLE_MEM_TOTAL = 1 << 3, YOKE_SAMPLE_TEMP = 1 << 4, YOKE_SAMPLE_MEM_TEMP = 1 << 5,
-	YOKE_SAMPLE_POWER = 1 << 6, YOKE_SAMPLE_POWER_LIMIT = 1 << 7, YOKE_SAMPLE_ENERGY = 1 << 8,
-	YOKE_SAMPLE_CLOCK = 1 << 9, YOKE_SAMPLE_CLOCK_MAX = 1 << 10, YOKE_SAMPLE_MEM_CLOCK = 1 << 11,
-	YOKE_SAMPLE_PCIE_TX = 1 << 12, YOKE_SAMPLE_PCIE_RX = 1 << 13, YOKE_SAMPLE_FAN = 1 << 14,
+	YOKE_SAMPLE_UTIL = 1 << 0,
+	YOKE_SAMPLE_MEM_UTIL = 1 << 1,
+	YOKE_SAMPLE_MEM_USED = 1 << 2,
+	YOKE_SAMPLE_MEM_TOTAL = 1 << 3,
+	YOKE_SAMPLE_TEMP = 1 << 4,
+	YOKE_SAMPLE_MEM_TEMP = 1 << 5,
+	YOKE_SAMPLE_POWER = 1 << 6,
+	YOKE_SAMPLE_POWER_LIMIT = 1 << 7,
+	YOKE_SAMPLE_ENERGY = 1 << 8,
+	YOKE_SAMPLE_CLOCK = 1 << 9,
+	YOKE_SAMPLE_CLOCK_MAX = 1 << 10,
+	YOKE_SAMPLE_MEM_CLOCK = 1 << 11,
+	YOKE_SAMPLE_PCIE_TX = 1 << 12,
+	YOKE_SAMPLE_PCIE_RX = 1 << 13,
+	YOKE_SAMPLE_FAN = 1 << 14,
 	YOKE_SAMPLE_THROTTLE = 1 << 15
 };
 enum yoke_throttle { YOKE_THROTTLE_POWER = 1, YOKE_THROTTLE_HEAT = 2, YOKE_THROTTLE_OTHER = 4 };

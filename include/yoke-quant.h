@@ -36,18 +36,19 @@ YOKE_API int64_t yoke_quant_bytes(int format, int64_t k);
 
 // In the following three functions, w is u8 [N, yoke_quant_bytes(format, k)] in any format but F32.
 // ESHAPE if its rows have another length or k is not a positive multiple of the block, EINVAL for
-// other formats, EDTYPE for other dtypes.  w has no gradient.  On a big-endian processor blocks are as in
-// files, which are little-endian; F32, F16 and BF16 are in the processor's order.
+// other formats, EDTYPE for other dtypes.  w has no gradient.  On a big-endian processor blocks are
+// as in files, which are little-endian; F32, F16 and BF16 are in the processor's order.
 
-// The numbers of w, [N,k], in a dtype: f32, f16 or bf16.  They are computed in f32 and rounded once.
+// The numbers of w, [N,k], in a dtype: f32, f16 or bf16.  They are computed in f32 and rounded
+// once.
 YOKE_API yoke_tensor *yoke_dequant(yoke_tensor *w, int format, int64_t k, int dtype);
 
 // x [..,k] times the transpose of w: [..,N], as yoke_linear without bias.  x is f32, f16 or bf16,
-// and so is the result; sums are f32.  On GPUs where a vendor's library multiplies 64 rows or more of
-// 16-bit x, w is first rounded to x's dtype, in a copy that exists during the product; otherwise the
-// weights are those of the format.  The gradient by x is g times the numbers of w in g's dtype.
-// format may be or'ed with YOKE_QUANT_BY_ROW: a row of the result has the same bits whatever the other rows
-// and their number are, as with YOKE_BY_ROW; on the CPU this costs nothing.
+// and so is the result; sums are f32.  On GPUs where a vendor's library multiplies 64 rows or more
+// of 16-bit x, w is first rounded to x's dtype, in a copy that exists during the product; otherwise
+// the weights are those of the format.  The gradient by x is g times the numbers of w in g's dtype.
+// format may be or'ed with YOKE_QUANT_BY_ROW: a row of the result has the same bits whatever the
+// other rows and their number are, as with YOKE_BY_ROW; on the CPU this costs nothing.
 YOKE_API yoke_tensor *yoke_qlinear(yoke_tensor *x, yoke_tensor *w, int format);
 
 // Rows of w, as yoke_embedding: ids (i32 or i64) [I..] -> [I..,k] in a dtype: f32, f16 or bf16.

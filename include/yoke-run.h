@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Run records, written by any program and read by `yoke dashboard`, `yoke dashboard terminal`, `yoke report` and
-// `yoke doctor`.
+// Run records, written by any program and read by `yoke dashboard`, `yoke dashboard terminal`,
+// `yoke report` and `yoke doctor`.
 //
 //	struct yoke_run_options o = { .size = sizeof o, .config = "{\"lr\": 0.01}" };
 //	yoke_run *r = yoke_run_open("runs/a", &o);
@@ -16,9 +16,9 @@
 //
 // The directory contains run.json (program, machine and settings), metrics.jsonl (one JSON object
 // per line: step, values, time in seconds since 1970, stage), events.jsonl (time, step, event,
-// text) and optionally a TensorBoard file, whose tags are STAGE/NAME: train/loss.  Exceptions: data_wait_s
-// is data/wait_s, val_loss is valid/loss, and memory is in system/.  The directory is locked while the
-// run is open, so a held lock means that the run is alive.
+// text) and optionally a TensorBoard file, whose tags are STAGE/NAME: train/loss.  Exceptions:
+// data_wait_s is data/wait_s, val_loss is valid/loss, and memory is in system/.  The directory is
+// locked while the run is open, so a held lock means that the run is alive.
 //
 // Recording errors never stop the recorded program: if a record cannot be written, one warning is
 // logged, and the calls still return 0.  A NULL run records nothing.  Calls may come from any
@@ -55,8 +55,8 @@ YOKE_API yoke_run *yoke_run_open(const char *folder, const struct yoke_run_optio
 // Appends a line to metrics.jsonl: n values with their names, at a step from 0.  stage: "train",
 // "valid", "memory", or another word.  Values that are not finite are omitted.  EINVAL: a name
 // occurs twice, is empty, is not UTF-8, or is step, time or stage; the step is negative.
-YOKE_API int yoke_run_log(yoke_run *, int64_t step, const char *stage, int n, const char *const *name,
-			  const double *value);
+YOKE_API int yoke_run_log(yoke_run *, int64_t step, const char *stage, int n,
+			  const char *const *name, const double *value);
 // Appends a line to events.jsonl; text NULL: "".
 YOKE_API int yoke_run_event(yoke_run *, int64_t step, const char *event, const char *text);
 // Records a file that the run produced, with its current size and XXH64 hash; a second call updates

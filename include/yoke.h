@@ -93,9 +93,9 @@ YOKE_API const char *yoke_error_name(int code);
 YOKE_API const char *yoke_dtype_name(int dtype);
 // Bytes of one element, 0 for an unknown dtype.
 YOKE_API size_t yoke_dtype_size(int dtype);
-// Sets a setting ("plan.max"); takes precedence over the environment.  Contexts and plans made later
-// use it.  yoke-settings(7) lists the settings that are read once, most of them when devices are
-// listed, which is at the latest for the first context.  EINVAL: the value is invalid or out of
+// Sets a setting ("plan.max"); takes precedence over the environment.  Contexts and plans made
+// later use it.  yoke-settings(7) lists the settings that are read once, most of them when devices
+// are listed, which is at the latest for the first context.  EINVAL: the value is invalid or out of
 // range, or differs from the current one after the setting was read once; ENOENT: there is no such
 // setting.  For a plugin's setting ("opencl.preset") the plugin is loaded from the directories
 // configured at that time.
@@ -120,7 +120,8 @@ YOKE_API yoke_context *yoke_context_new(const char *backend);
 // "pci:0000:01:00.0".
 YOKE_API yoke_context *yoke_context_new_on(const char *device);
 // This thread's context on a named device: its current one, or the one that it used last there, or
-// a new one, which ends with the thread.  yoke_use makes it current.  Contexts of yoke_to are these.
+// a new one, which ends with the thread.  yoke_use makes it current.  Contexts of yoke_to are
+// these.
 YOKE_API yoke_context *yoke_context_on(const char *device);
 // The name of device i of the backends that YOKE_BACKEND lists, best first, in the form that
 // yoke_context_new_on takes; NULL, without an error, after the last device.
@@ -137,9 +138,10 @@ YOKE_API yoke_context *yoke_context_dry(const char *backend);
 YOKE_API void yoke_context_free(yoke_context *);
 // Makes a context the calling thread's current one; returns the previous one (NULL: none).
 YOKE_API yoke_context *yoke_use(yoke_context *);
-// Sets the seed and step of random numbers from now on; neither is part of the plan.  Numbers follow from both, the scope's
-// path, the number of the call in it since the outermost scope was opened, and how often the path drew in earlier openings
-// since this call: a loop draws new numbers in each round; after the same seed and step were set again it repeats them.
+// Sets the seed and step of random numbers from now on; neither is part of the plan.  Numbers
+// follow from both, the scope's path, the number of the call in it since the outermost scope was
+// opened, and how often the path drew in earlier openings since this call: a loop draws new numbers
+// in each round; after the same seed and step were set again it repeats them.
 YOKE_API int yoke_random_set(uint64_t seed, int64_t step);
 
 // ---- scopes ----
@@ -221,16 +223,16 @@ YOKE_API yoke_tensor *yoke_from(int dtype, int rank, const int64_t *dims, const 
 // yoke.  The memory is never written.
 YOKE_API yoke_tensor *yoke_wrap(int dtype, int rank, const int64_t *dims, void *data,
 				void (*free_fn)(void *), void *arg);
-// Copies a tensor to a device, named as for yoke_context_new_on ("cuda:0") or by its backend ("cuda":
-// the best one): into the context of yoke_context_on, where the result belongs to the innermost
-// scope.  If the tensor is in that context already, nothing is copied and the result is a view.
-// Evaluates and waits, like yoke_read; in a plan the copy is a leaf, as yoke_from's, so repeated
-// steps need no new plan.  All dtypes, bit for bit.  Gradients flow through: yoke_grad takes p of
-// any context that y depends on through copies, and returns each gradient in the context of its p.
-// It then evaluates the gradients by the copies.  A tensor that was computed stays in memory as long
-// as gradients can reach it through a copy (yoke_stop_grad before the copy prevents this); other
-// tensors may be freed.  ENODEV: no such device; EINVAL: a host scalar or literal; errors of
-// yoke_read.
+// Copies a tensor to a device, named as for yoke_context_new_on ("cuda:0") or by its backend
+// ("cuda": the best one): into the context of yoke_context_on, where the result belongs to the
+// innermost scope.  If the tensor is in that context already, nothing is copied and the result is a
+// view.  Evaluates and waits, like yoke_read; in a plan the copy is a leaf, as yoke_from's, so
+// repeated steps need no new plan.  All dtypes, bit for bit.  Gradients flow through: yoke_grad
+// takes p of any context that y depends on through copies, and returns each gradient in the context
+// of its p.  It then evaluates the gradients by the copies.  A tensor that was computed stays in
+// memory as long as gradients can reach it through a copy (yoke_stop_grad before the copy prevents
+// this); other tensors may be freed.  ENODEV: no such device; EINVAL: a host scalar or literal;
+// errors of yoke_read.
 YOKE_API yoke_tensor *yoke_to(yoke_tensor *t, const char *device);
 // Creates a number on the host that is read when the step is evaluated: changing it needs no new
 // plan.  It takes the dtype of the other operand and has no shape.  An evaluation that uses it as
@@ -246,8 +248,8 @@ YOKE_API yoke_tensor *yoke_full(int dtype, int rank, const int64_t *dims, double
 YOKE_API yoke_tensor *yoke_iota(int dtype, int rank, const int64_t *dims, int axis);
 // Counter-based random numbers (Salmon et al. 2011, Philox 4x32-10).  The key is the context's seed
 // xor a hash of the scope's path and the number of the call there (yoke_random_set); the counter is
-// the element's index and the step.  Bits are i32; uniform is in [0, 1) in steps of 2^-24; normal uses
-// Box-Muller.
+// the element's index and the step.  Bits are i32; uniform is in [0, 1) in steps of 2^-24; normal
+// uses Box-Muller.
 YOKE_API yoke_tensor *yoke_rand_bits(int rank, const int64_t *dims);
 YOKE_API yoke_tensor *yoke_uniform(int dtype, int rank, const int64_t *dims);
 YOKE_API yoke_tensor *yoke_normal(int dtype, int rank, const int64_t *dims);
@@ -322,13 +324,15 @@ YOKE_API yoke_tensor *yoke_not(yoke_tensor *x);
 YOKE_API yoke_tensor *yoke_shl(yoke_tensor *a, yoke_tensor *b);
 YOKE_API yoke_tensor *yoke_shr(yoke_tensor *a, yoke_tensor *b);
 YOKE_API yoke_tensor *yoke_isfinite(yoke_tensor *x);
-YOKE_API yoke_tensor *yoke_select(yoke_tensor *c, yoke_tensor *a, yoke_tensor *b); // c bool: c ? a : b
+YOKE_API yoke_tensor *yoke_select(yoke_tensor *c, yoke_tensor *a,
+				  yoke_tensor *b); // c bool: c ? a : b
 // To an integer: truncates and saturates; NaN becomes 0.  To f16 and bf16: rounds to nearest even.
 YOKE_API yoke_tensor *yoke_cast(yoke_tensor *x, int dtype);
 YOKE_API yoke_tensor *yoke_relu(yoke_tensor *x); // the gradient at 0 is 0
 // For half precision, the following and their gradients are computed in f32 and rounded once.
 YOKE_API yoke_tensor *yoke_gelu(yoke_tensor *x);      // x/2 (1 + erf(x / sqrt 2))
-YOKE_API yoke_tensor *yoke_gelu_tanh(yoke_tensor *x); // x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))
+YOKE_API yoke_tensor *
+yoke_gelu_tanh(yoke_tensor *x); // x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))
 YOKE_API yoke_tensor *yoke_silu(yoke_tensor *x);      // x sigmoid(x)
 YOKE_API yoke_tensor *yoke_swiglu(yoke_tensor *gate, yoke_tensor *x); // silu(gate) x: Shazeer 2020
 // x [u >= p] / (1 - p) with uniform u, p in [0, 1); returns x if p is 0.  There is no evaluation
@@ -399,7 +403,8 @@ struct yoke_moments {
 	yoke_tensor *min, *max;  // minimum and maximum of each channel [C], of x's dtype
 };
 // Fills *to with tensors of the innermost scope.  After an error all are NULL.
-YOKE_API int yoke_moments(yoke_tensor *x, yoke_tensor *weight, int diagonal, struct yoke_moments *to);
+YOKE_API int yoke_moments(yoke_tensor *x, yoke_tensor *weight, int diagonal,
+			  struct yoke_moments *to);
 // Counts elements in `bins` intervals of equal width between lo and hi, i64 [bins].  An interval
 // includes its lower end; the last one also includes hi.  Elements outside, and NaN, are not
 // counted.  Any number type.
@@ -461,7 +466,8 @@ YOKE_API yoke_tensor *yoke_bitcast(yoke_tensor *x, int dtype);
 YOKE_API yoke_tensor *yoke_permute(yoke_tensor *x, const int *order);
 YOKE_API yoke_tensor *yoke_broadcast_to(yoke_tensor *x, int rank, const int64_t *dims);
 // Elements start, start + step, ... before stop along one axis; negative values count from the end.
-YOKE_API yoke_tensor *yoke_slice(yoke_tensor *x, int axis, int64_t start, int64_t stop, int64_t step);
+YOKE_API yoke_tensor *yoke_slice(yoke_tensor *x, int axis, int64_t start, int64_t stop,
+				 int64_t step);
 // Pads each axis with lo elements before and hi elements after, all equal to value.
 YOKE_API yoke_tensor *yoke_pad(yoke_tensor *x, const int64_t *lo, const int64_t *hi, double value);
 YOKE_API yoke_tensor *yoke_concat(int n, yoke_tensor *const *x, int axis);
@@ -472,8 +478,10 @@ YOKE_API yoke_tensor *yoke_slice_update(yoke_tensor *x, const int64_t *starts, y
 // scalar; YOKE_NONE is 0.  Sizes are part of the plan, starts are not.  ERANGE if the slice exceeds
 // x: for a start on the host the evaluation has no effect; a start on the device is checked while
 // the operation runs.
-YOKE_API yoke_tensor *yoke_slice_at(yoke_tensor *x, yoke_tensor *const *starts, const int64_t *sizes);
-YOKE_API yoke_tensor *yoke_slice_update_at(yoke_tensor *x, yoke_tensor *const *starts, yoke_tensor *v);
+YOKE_API yoke_tensor *yoke_slice_at(yoke_tensor *x, yoke_tensor *const *starts,
+				    const int64_t *sizes);
+YOKE_API yoke_tensor *yoke_slice_update_at(yoke_tensor *x, yoke_tensor *const *starts,
+					   yoke_tensor *v);
 // Writes v into the variable at starts: in place if nothing else uses the old version.
 YOKE_API int yoke_assign_at(yoke_tensor *variable, yoke_tensor *const *starts, yoke_tensor *v);
 // Indexes an axis: x [..,N,..], idx [I..] i32 or i64 -> [..,I..,..].  ERANGE for an index out of
@@ -481,8 +489,8 @@ YOKE_API int yoke_assign_at(yoke_tensor *variable, yoke_tensor *const *starts, y
 YOKE_API yoke_tensor *yoke_gather(yoke_tensor *x, yoke_tensor *idx, int axis);
 // x [N,R..] with v [I..,R..] added at rows idx [I..], in a deterministic order.
 YOKE_API yoke_tensor *yoke_scatter_add(yoke_tensor *x, yoke_tensor *idx, yoke_tensor *v);
-// x [N,R..] with its rows idx [I..] replaced by those of v [I..,R..]; of equal indices the last counts, -1
-// is skipped.  ERANGE for another index out of range.
+// x [N,R..] with its rows idx [I..] replaced by those of v [I..,R..]; of equal indices the last
+// counts, -1 is skipped.  ERANGE for another index out of range.
 YOKE_API yoke_tensor *yoke_scatter_set(yoke_tensor *x, yoke_tensor *idx, yoke_tensor *v);
 // Indexes along an axis: x [..,N,..], idx [..,I,..], which broadcasts to x along the other axes ->
 // y[..,i,..] = x[..,idx[..,i,..],..].  ERANGE for an index out of range.
@@ -502,8 +510,8 @@ YOKE_API yoke_tensor *yoke_topk(yoke_tensor *x, int64_t k, int axis, int largest
 // flat indices, i32 [k], ascending; *rest gets x with 0 at those indices.  Ties go to the first;
 // NaN ranks above all.  carried: YOKE_NONE, or a tensor of x's shape that is added to x first, such
 // as the previous call's rest (error feedback).  places and rest may be NULL.
-YOKE_API yoke_tensor *yoke_largest(yoke_tensor *x, yoke_tensor *carried, int64_t k, yoke_tensor **places,
-				   yoke_tensor **rest);
+YOKE_API yoke_tensor *yoke_largest(yoke_tensor *x, yoke_tensor *carried, int64_t k,
+				   yoke_tensor **places, yoke_tensor **rest);
 // A copy whose elements are contiguous in row-major order.
 YOKE_API yoke_tensor *yoke_contiguous(yoke_tensor *x);
 
@@ -521,8 +529,8 @@ YOKE_API yoke_tensor *yoke_rms_norm(yoke_tensor *x, yoke_tensor *w, double eps);
 // Normalizes x [B,C,..] by each channel's mean and (biased) variance over all other axes.  Unless
 // NULL, mean and var get these statistics, [C], in f32 for half precision.  w and b [C] or
 // YOKE_NONE, as above.  Ioffe and Szegedy 2015.
-YOKE_API yoke_tensor *yoke_batch_norm(yoke_tensor *x, yoke_tensor *w, yoke_tensor *b, double eps, yoke_tensor **mean,
-				      yoke_tensor **var);
+YOKE_API yoke_tensor *yoke_batch_norm(yoke_tensor *x, yoke_tensor *w, yoke_tensor *b, double eps,
+				      yoke_tensor **mean, yoke_tensor **var);
 // x [B,T,H,D], cosine and sine [T,D/2]: rotates elements k and k + D/2 of a head by the angle of
 // column k, (x0 cos - x1 sin, x1 cos + x0 sin).  The tables may be f32 with half-precision x.  Su
 // et al. 2021, pairing the two halves of a head instead of neighboring elements.
@@ -547,13 +555,15 @@ YOKE_API yoke_tensor *yoke_attention_keys(yoke_tensor *q, yoke_tensor *k, yoke_t
 					  yoke_tensor *keys, yoke_tensor *mask, int causal,
 					  double scale, double dropout);
 // Attention over a paged cache: q [T,H,D], k and v [pages,N,G,D] in f32, f16 or bf16 whatever q is,
-// G divides H, table i32 [rows,M], row and pos i32 [T] -> [T,H,D].  Position s of sequence r is element
-// s % N of page table[r,s / N].  Query t sees positions 0 .. pos[t] of the sequence row[t], with a window > 0 only the
-// last `window` of them; row -1: the result is 0.  Scores x become cap tanh(x / cap); cap 0: they do not.
-// scale 0 means 1/sqrt(D).  A query's result has the same bits whatever the other queries are.  It has no
-// gradient of its own.  ERANGE for a row or a page that does not exist.
-YOKE_API yoke_tensor *yoke_paged_attention(yoke_tensor *q, yoke_tensor *k, yoke_tensor *v, yoke_tensor *table, yoke_tensor *row,
-					   yoke_tensor *pos, double scale, int64_t window, double cap);
+// G divides H, table i32 [rows,M], row and pos i32 [T] -> [T,H,D].  Position s of sequence r is
+// element s % N of page table[r,s / N].  Query t sees positions 0 .. pos[t] of the sequence row[t],
+// with a window > 0 only the last `window` of them; row -1: the result is 0.  Scores x become cap
+// tanh(x / cap); cap 0: they do not. scale 0 means 1/sqrt(D).  A query's result has the same bits
+// whatever the other queries are.  It has no gradient of its own.  ERANGE for a row or a page that
+// does not exist.
+YOKE_API yoke_tensor *yoke_paged_attention(yoke_tensor *q, yoke_tensor *k, yoke_tensor *v,
+					   yoke_tensor *table, yoke_tensor *row, yoke_tensor *pos,
+					   double scale, int64_t window, double cap);
 // logits [..,V], ids [..] i32 or i64 -> []: mean of -log softmax(logits)[id] over the ids that
 // differ from `ignore`, NaN if there are none; label smoothing in [0, 1).  For half precision the
 // loss is f32 (the logits' dtype in PyTorch); the other losses have the dtype of their operands.
@@ -575,7 +585,8 @@ YOKE_API yoke_tensor *yoke_kl(yoke_tensor *p, yoke_tensor *q);
 // elements.  The axis of n elements becomes floor((n - dilation (size - 1) - 1) / stride) + 1
 // windows, and a new last axis holds each window's elements.  A view, of any dtype; the gradient
 // sums overlapping windows in a deterministic order.  ERANGE: no window fits.
-YOKE_API yoke_tensor *yoke_window(yoke_tensor *x, int axis, int64_t size, int64_t stride, int64_t dilation);
+YOKE_API yoke_tensor *yoke_window(yoke_tensor *x, int axis, int64_t size, int64_t stride,
+				  int64_t dilation);
 
 struct yoke_conv_options {
 	size_t size;                    // sizeof, set by the caller
@@ -586,13 +597,14 @@ struct yoke_conv_options {
 					// its stride
 };
 // x [B,C,S..] with 1 to 3 spatial axes, w [O,C/groups,K..] -> [B,O,Q..]: cross-correlation, as in
-// PyTorch.  Q is the number of positions of a window of K along lo + S + hi.  Each option is at most
-// 65535.  NULL: all 0.  x [C,S..], one axis less than w, has no batch, nor has the result.  Does not
-// materialize all windows (no im2col copy).  Sums in f32, or in f64 for f64.
+// PyTorch.  Q is the number of positions of a window of K along lo + S + hi.  Each option is at
+// most 65535.  NULL: all 0.  x [C,S..], one axis less than w, has no batch, nor has the result.
+// Does not materialize all windows (no im2col copy).  Sums in f32, or in f64 for f64.
 YOKE_API yoke_tensor *yoke_conv(yoke_tensor *x, yoke_tensor *w, const struct yoke_conv_options *);
-// x [B,C,Q..] or [C,Q..], w [C,O/groups,K..] -> [B,O,S..]: the gradient of such a convolution by its
-// input, with S = (Q - 1) stride + dilation (K - 1) + 1 - lo - hi + more elements.
-YOKE_API yoke_tensor *yoke_conv_transposed(yoke_tensor *x, yoke_tensor *w, const struct yoke_conv_options *);
+// x [B,C,Q..] or [C,Q..], w [C,O/groups,K..] -> [B,O,S..]: the gradient of such a convolution by
+// its input, with S = (Q - 1) stride + dilation (K - 1) + 1 - lo - hi + more elements.
+YOKE_API yoke_tensor *yoke_conv_transposed(yoke_tensor *x, yoke_tensor *w,
+					   const struct yoke_conv_options *);
 
 struct yoke_pool_options {
 	size_t size;                    // sizeof, set by the caller
@@ -607,8 +619,8 @@ struct yoke_pool_options {
 					// elements do not
 };
 // x [B,C,S..] with 1 to 3 spatial axes -> [B,C,Q..]: the maximum or the mean of each window.  Equal
-// maxima share the gradient.  A window that contains only padding gives -inf for the maximum and NaN
-// for the mean.
+// maxima share the gradient.  A window that contains only padding gives -inf for the maximum and
+// NaN for the mean.
 YOKE_API yoke_tensor *yoke_max_pool(yoke_tensor *x, const struct yoke_pool_options *);
 YOKE_API yoke_tensor *yoke_mean_pool(yoke_tensor *x, const struct yoke_pool_options *);
 // Pooling of x [B,C,S..] with to[i] windows along spatial axis i: window k of n elements covers
@@ -659,7 +671,11 @@ enum yoke_tier { YOKE_TIER_AUTO, YOKE_TIER_F64, YOKE_TIER_F32, YOKE_TIER_MIXED, 
 // blend INVERSE; STEP5 as HYBRID with g for g~.  They are clamped to +-1000, and are 0 where not
 // finite.
 enum yoke_resolvent_gradient {
-	YOKE_GRADIENT_EXACT, YOKE_GRADIENT_DIAG, YOKE_GRADIENT_INVERSE, YOKE_GRADIENT_HYBRID, YOKE_GRADIENT_STEP5
+	YOKE_GRADIENT_EXACT,
+	YOKE_GRADIENT_DIAG,
+	YOKE_GRADIENT_INVERSE,
+	YOKE_GRADIENT_HYBRID,
+	YOKE_GRADIENT_STEP5
 };
 #define YOKE_SWEEPS (-1) // the default for `half`: 6 for f16, 8 for bf16
 struct yoke_resolvent {
@@ -674,8 +690,8 @@ struct yoke_resolvent {
 			     // tiers; f32, or f64 for f64
 };
 #define YOKE_RESOLVENT_INIT \
-	{ .size = sizeof(struct yoke_resolvent), .half = yoke_f16, .sweeps = YOKE_SWEEPS, .tolerance = 1e-4, .blend = 0.5, \
-	  .adaptive = 1e-2 }
+	{ .size = sizeof(struct yoke_resolvent), .half = yoke_f16, .sweeps = YOKE_SWEEPS, \
+	  .tolerance = 1e-4, .blend = 0.5, .adaptive = 1e-2 }
 // how: NULL, or YOKE_RESOLVENT_INIT with changes.
 YOKE_API yoke_tensor *yoke_resolvent(yoke_tensor *a, yoke_tensor *b, yoke_tensor *c, yoke_tensor *z,
 				     const struct yoke_resolvent *how);
@@ -691,13 +707,14 @@ YOKE_API yoke_tensor *yoke_resolvent(yoke_tensor *a, yoke_tensor *b, yoke_tensor
 // rounding.  ESHAPE, EDTYPE: the operands do not match.
 //
 // yoke_resolvent_complex: the diagonal of (H - z)^-1, G [..,N,2]; side: enum yoke_resolvent_side.
-YOKE_API yoke_tensor *yoke_resolvent_complex(yoke_tensor *a, yoke_tensor *a_im, yoke_tensor *b, yoke_tensor *c, yoke_tensor *z,
-					     int side);
+YOKE_API yoke_tensor *yoke_resolvent_complex(yoke_tensor *a, yoke_tensor *a_im, yoke_tensor *b,
+					     yoke_tensor *c, yoke_tensor *z, int side);
 // The corner element [(H - z)^-1]_1N = -b_1 .. b_(N-1) / det(z - H): [..,2]; N is at least 1.
 // Exchanging b and c gives element N, 1.  A chain between two leads, whose self-energies S_L and
 // S_R are added to its first and last element, has the transmission T = G_L G_R |corner|^2 at z =
 // E, with G = -2 Im S (Fisher and Lee 1981); examples/transmission.c.
-YOKE_API yoke_tensor *yoke_resolvent_corner(yoke_tensor *a, yoke_tensor *a_im, yoke_tensor *b, yoke_tensor *c, yoke_tensor *z);
+YOKE_API yoke_tensor *yoke_resolvent_corner(yoke_tensor *a, yoke_tensor *a_im, yoke_tensor *b,
+					    yoke_tensor *c, yoke_tensor *z);
 // log det(z - H): [..,2], log |det| and the phase; N may be 0.  Its derivative by z is the trace of
 // (z - H)^-1, the negative sum of the diagonal above.  The phase is the sum of the arguments, each
 // in (-pi, pi], of the N ratios of leading minors of z - H; it is not reduced to one turn.  If no b
@@ -705,7 +722,8 @@ YOKE_API yoke_tensor *yoke_resolvent_corner(yoke_tensor *a, yoke_tensor *a_im, y
 // goes from N pi to 0 with increasing Re z; for real H and z with no b c negative it is pi times
 // the number of eigenvalues above z.  If a b c is negative, the phase is only an argument of det:
 // it is defined up to whole turns.
-YOKE_API yoke_tensor *yoke_resolvent_log_det(yoke_tensor *a, yoke_tensor *a_im, yoke_tensor *b, yoke_tensor *c, yoke_tensor *z);
+YOKE_API yoke_tensor *yoke_resolvent_log_det(yoke_tensor *a, yoke_tensor *a_im, yoke_tensor *b,
+					     yoke_tensor *c, yoke_tensor *z);
 
 // ---- ordering ----
 
@@ -742,7 +760,8 @@ struct yoke_adamw {
 			   // Optional: YOKE_NONE, or NULL unless an earlier call failed
 };
 YOKE_API int yoke_adamw_step(int n, yoke_tensor *const *p, yoke_tensor *const *g,
-			     yoke_tensor *const *m, yoke_tensor *const *v, const struct yoke_adamw *);
+			     yoke_tensor *const *m, yoke_tensor *const *v,
+			     const struct yoke_adamw *);
 // LAMB (You et al. 2020): Adam's step r with decay, times phi(|p|)/|r| of each tensor, or 1 if a
 // norm is 0; phi clamps the norm to min .. max (0: no bound).
 struct yoke_lamb {
@@ -765,8 +784,8 @@ struct yoke_sgd {
 	yoke_tensor *skip; // as AdamW's
 };
 // b: NULL without momentum.
-YOKE_API int yoke_sgd_step(int n, yoke_tensor *const *p, yoke_tensor *const *g, yoke_tensor *const *b,
-			   const struct yoke_sgd *);
+YOKE_API int yoke_sgd_step(int n, yoke_tensor *const *p, yoke_tensor *const *g,
+			   yoke_tensor *const *b, const struct yoke_sgd *);
 // to[i] = g[i] times scale, in f32 (f64 for f64): unscales gradients, with scale = 1 / loss scale.
 // overflow, bool []: whether any gradient is infinite or NaN; use it in a select in the update.
 // After an error all are NULL.
@@ -913,8 +932,8 @@ YOKE_API int yoke_stats(struct yoke_stats *);
 YOKE_API int yoke_stats_reset_peaks(void);
 // Returns free memory that the pools of the current context's devices (its device and the CPU)
 // keep for reuse, after waiting for the context's work: arenas of plans, buffers of uploads, and
-// freed values.  Values, plans and compiled kernels stay; the next step allocates anew.  Returns the
-// bytes given back, also those of other contexts on these devices; or a negative YOKE_E*.
+// freed values.  Values, plans and compiled kernels stay; the next step allocates anew.  Returns
+// the bytes given back, also those of other contexts on these devices; or a negative YOKE_E*.
 YOKE_API int64_t yoke_trim(void);
 
 // The fallback of one op, which the context's device does not support, to the CPU, for results of

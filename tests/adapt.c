@@ -22,12 +22,14 @@ struct course {
 };
 
 // Steps of one all_reduce each, which initially uses the algorithm `how`.
-static void steps(struct yk_adapt *a, uint64_t bytes, int64_t from, int64_t to, bool once, struct course *c)
+static void steps(struct yk_adapt *a, uint64_t bytes, int64_t from, int64_t to, bool once,
+		  struct course *c)
 {
 	int64_t last = -1000;
 	for (int64_t step = from; step < to; step++) {
 		const double noise = 1 + 0.05 * rnd_real(0, 1);
-		yk_adapt_took(a, bytes, once, c->now, step % 10 == 3 ? 20 * table[c->now] : noise * table[c->now]);
+		yk_adapt_took(a, bytes, once, c->now,
+			      step % 10 == 3 ? 20 * table[c->now] : noise * table[c->now]);
 		c->tried[c->now]++;
 		char said[200];
 		const uint32_t request = yk_adapt_propose(a, step, said, sizeof said);
@@ -56,7 +58,8 @@ int main(void)
 {
 	const uint64_t bytes = 1 << 20;
 	tap_seed();
-	setenv("YOKE_DIST_LINK", "0,1e-8", 1); // tree: 4 B; doubling: 2 B; halving and pairwise: 1.5 B
+	// tree: 4 B; doubling: 2 B; halving and pairwise: 1.5 B
+	setenv("YOKE_DIST_LINK", "0,1e-8", 1);
 	ok(!yk_adapt_enabled(), "adaptation is off by default");
 	setenv("YOKE_DIST_ADAPT", "1", 1);
 	struct yk_adapt *a = yk_adapt_new(RANKS, RANKS);
@@ -66,9 +69,10 @@ int main(void)
 	ok(c.now == YK_BY_PAIRWISE && strstr(c.said, "pairwise"),
 	   "the fastest algorithm is chosen: %s", c.said);
 	ok(c.tried[YK_BY_HALVING] && !c.tried[YK_BY_RING] && !c.tried[YK_BY_2D],
-	   "only algorithms with the same bits are tried: halving %d steps, ring %d, 2d %d", c.tried[YK_BY_HALVING], c.tried[YK_BY_RING],
-	   c.tried[YK_BY_2D]);
-	ok(!c.near && c.changes < 8, "%d changes of the algorithm, at least 50 steps apart", c.changes);
+	   "only algorithms with the same bits are tried: halving %d steps, ring %d, 2d %d",
+	   c.tried[YK_BY_HALVING], c.tried[YK_BY_RING], c.tried[YK_BY_2D]);
+	ok(!c.near && c.changes < 8, "%d changes of the algorithm, at least 50 steps apart",
+	   c.changes);
 	const int before = c.changes;
 	steps(a, bytes, STEPS, 2 * STEPS, false, &c);
 	ok(c.changes == before, "the choice is stable while times are");
@@ -88,13 +92,15 @@ int main(void)
 	set(0.1e-3, 1e-3, 0.9e-3, 0.95e-3);
 	c = (struct course){ .now = YK_BY_HALVING };
 	steps(a, bytes, 0, STEPS, false, &c);
-	ok(!c.tried[YK_BY_TREE], "an algorithm whose predicted time is more than twice the best is not tried");
+	ok(!c.tried[YK_BY_TREE],
+	   "an algorithm whose predicted time is more than twice the best is not tried");
 	yk_adapt_free(a);
 	a = yk_adapt_new(RANKS, RANKS);
 	set(1, 0.1e-3, 0.1e-3, 1e-3);
 	c = (struct course){ .now = YK_BY_PAIRWISE };
 	steps(a, bytes, 0, STEPS, true, &c);
-	ok(c.now == YK_BY_PAIRWISE && !c.changes, "half precision uses the only algorithm that rounds once");
+	ok(c.now == YK_BY_PAIRWISE && !c.changes,
+	   "half precision uses the only algorithm that rounds once");
 	yk_adapt_free(a);
 	return done();
 }

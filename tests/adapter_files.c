@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files of low-rank adapters: those that PEFT saved give the logits that it computes; what is written is
-// read back; merged models have the same logits; files of other kinds are refused by name.
+// Files of low-rank adapters: those that PEFT saved give the logits that it computes; what is
+// written is read back; merged models have the same logits; files of other kinds are refused by
+// name.
 #include "config.h"
 
 #include <math.h>
@@ -229,7 +230,8 @@ static bool same_values(const struct yk_network *n, int i, const struct yk_netwo
 	return same;
 }
 
-// Layers that a family stores as one matrix: PEFT's adapters have A in common, those of runs do not.
+// Layers that a family stores as one matrix: PEFT's adapters have A in common, those of runs do
+// not.
 static void test_fused(void)
 {
 	static const char *const cases[][4] = {
@@ -259,7 +261,8 @@ static void test_fused(void)
 		   (long long)rank_of(written), cases[i][3], yoke_error());
 		yoke_error_clear();
 		test_repeated(cases[i][1], written, model, atoi(cases[i][3]));
-		// a run that continues from the files has the layers, ranks and values of the first one
+		// a run that continues from the files has the layers, ranks and values of the first
+		// one
 		snprintf(next, sizeof next, "%s-next", cases[i][1]);
 		snprintf(keys, sizeof keys, "adapter=%.300s", written);
 		e = train(model, next, 0, keys);

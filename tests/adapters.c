@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Low-rank adapters: their gradients are those of finite differences and of the dense matrix W +
-// alpha/r B A; a quantized base gives the gradients of its dequantized form; runs with adapters resume
-// with the same bits, store no frozen weights, and refuse another base.
+// alpha/r B A; a quantized base gives the gradients of its dequantized form; runs with adapters
+// resume with the same bits, store no frozen weights, and refuse another base.
 #include "config.h"
 
 #include <fcntl.h>
@@ -202,7 +202,8 @@ static float *host_of(yoke_tensor *t)
 	return host;
 }
 
-// A network with W + scale B A: the same loss, and gradients scale B' G and scale G A' for its gradient G.
+// A network with W + scale B A: the same loss, and gradients scale B' G and scale G A' for its
+// gradient G.
 static void check_dense(const struct recorded *r, const char *path, const struct yk_network *n,
 			const float *g)
 {
@@ -342,8 +343,8 @@ static void test_quantized(const struct recorded *r, const char *quant)
 
 // ---- runs ----
 
-// The largest difference between the adapters of two runs; negative: they cannot be opened, or differ in
-// number.
+// The largest difference between the adapters of two runs; negative: they cannot be opened, or
+// differ in number.
 static double distance(const char *a, const char *b)
 {
 	struct yk_trained m[2] = { 0 };

@@ -67,10 +67,11 @@ static void check(const char *what, int64_t n)
 	const double unit = (double)n * 0x1p-53;
 	rest = sqrt(rest) / unit / (all > 0 ? sqrt(all) : 1);
 	square = sqrt(square) / unit;
-	ok(rest <= 50 && square <= 50, "%s of %d: |AV - VL| is %.2g, |V'V - 1| %.2g n 2^-53 %s", what, (int)n, rest, square,
-	   yoke_error());
+	ok(rest <= 50 && square <= 50, "%s of %d: |AV - VL| is %.2g, |V'V - 1| %.2g n 2^-53 %s",
+	   what, (int)n, rest, square, yoke_error());
 	ok(ordered && positive,
-	   "%s of %d: eigenvalues ascend, the largest element of each vector is positive", what, (int)n);
+	   "%s of %d: eigenvalues ascend, the largest element of each vector is positive", what,
+	   (int)n);
 	yoke_error_clear();
 }
 
@@ -92,7 +93,9 @@ static void spectrum(const char *what, int64_t n, double (*value)(int64_t k, int
 		}
 		for (int64_t i = 0; i < n; i++)
 			for (int64_t j = 0; j <= i; j++)
-				put(n, i, j, at(n, i, j) - u[i] * p[j] - p[i] * u[j] + 2 * pu / uu * u[i] * u[j]);
+				put(n, i, j,
+				    at(n, i, j) - u[i] * p[j] - p[i] * u[j] +
+					    2 * pu / uu * u[i] * u[j]);
 	}
 	check(what, n);
 }
@@ -137,7 +140,8 @@ static void values_and_vectors(void)
 		spectrum("of rank one", size, single);
 	}
 	static const int64_t wide[] = { 31, 64, 65, 130 };
-	for (size_t k = 0; k < sizeof wide / sizeof *wide; k++) { // of low rank: the rounding residues have all magnitudes
+	// of low rank: the rounding residues have all magnitudes
+	for (size_t k = 0; k < sizeof wide / sizeof *wide; k++) {
 		const int64_t size = wide[k];
 		const double x = rnd_real(-1, 1);
 		double line[LIMIT];
@@ -165,7 +169,8 @@ static void not_finite(void)
 	const double want[6] = { 1, 3, NAN, NAN, 1, 3 };
 	yoke_scope *s = yoke_scope_begin("eigh");
 	yoke_read(yoke_eigh(yoke_from(yoke_f64, 3, DIMS(3, 2, 2), x), NULL), got, sizeof got);
-	near(got, want, 6, 1e-15, 1, "eigh of a batch with one non-finite matrix: only its results are NaN");
+	near(got, want, 6, 1e-15, 1,
+	     "eigh of a batch with one non-finite matrix: only its results are NaN");
 	yoke_scope_end(s);
 }
 
@@ -189,8 +194,8 @@ static void gradient(const char *what, int64_t n, const double *x)
 
 static void gradients(void)
 {
-	static const double identity[16] = { 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1 }, zero[16] = { 0 },
-			    pair[9] = { 2, 1, 0, 1, 2, 0, 0, 0, 3 }; // 1, 3, 3
+	static const double identity[16] = { 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1 },
+			    zero[16] = { 0 }, pair[9] = { 2, 1, 0, 1, 2, 0, 0, 0, 3 }; // 1, 3, 3
 	gradient("the gradient of the identity's eigenvalues", 4, identity);
 	gradient("of zeros", 4, zero);
 	gradient("of two that are equal", 3, pair);
@@ -205,7 +210,8 @@ static void factors(void)
 	for (int q = 0; q < B; q++)
 		for (int i = 0; i < N; i++)
 			for (int j = 0; j <= i; j++)
-				m[q][i][j] = (float)(i == j ? N + rnd_real(0, 1) : rnd_real(-1, 1)), m[q][j][i] = m[q][i][j];
+				m[q][i][j] = (float)(i == j ? N + rnd_real(0, 1) : rnd_real(-1, 1)),
+				m[q][j][i] = m[q][i][j];
 	for (int i = 0; i < N; i++)
 		for (int j = 0; j < K; j++)
 			b[i][j] = (float)rnd_real(-1, 1);
@@ -213,7 +219,8 @@ static void factors(void)
 	yoke_tensor *chol = yoke_cholesky(yoke_from(yoke_f32, 3, DIMS(B, N, N), m));
 	yoke_tensor *right = yoke_from(yoke_f32, 2, DIMS(N, K), b);
 	// A x = b: L' x = L^-1 b
-	yoke_tensor *y = yoke_solve_triangular(chol, yoke_solve_triangular(chol, right, 0), YOKE_TRANSPOSED);
+	yoke_tensor *y =
+		yoke_solve_triangular(chol, yoke_solve_triangular(chol, right, 0), YOKE_TRANSPOSED);
 	yoke_eval(2, (yoke_tensor *[]){ chol, y });
 	memset(l, 0xff, sizeof l);
 	memset(x, 0xff, sizeof x);
@@ -238,7 +245,8 @@ static void factors(void)
 		}
 	ok(worst < 2e-5 && above == 0,
 	   "cholesky: L L' - A is %.2g, above the diagonal %g %s", worst, above, yoke_error());
-	ok(solved < 1e-5, "triangular solve with one right-hand side for all: A x - b is %.2g", solved);
+	ok(solved < 1e-5, "triangular solve with one right-hand side for all: A x - b is %.2g",
+	   solved);
 	yoke_error_clear();
 }
 
@@ -250,9 +258,11 @@ static void says(const char *what, int code, int want, const char *word)
 
 static void errors(void)
 {
-	float x[2][3][3] = { { { 2, 0, 0 }, { 0, 2, 0 }, { 0, 0, 2 } }, { { 2, 0, 0 }, { 0, 2, 0 }, { 0, 2, 1 } } };
+	float x[2][3][3] = { { { 2, 0, 0 }, { 0, 2, 0 }, { 0, 0, 2 } },
+			     { { 2, 0, 0 }, { 0, 2, 0 }, { 0, 2, 1 } } };
 	yoke_scope *s = yoke_scope_begin("errors");
-	yoke_tensor *t = yoke_from(yoke_f32, 3, DIMS(2, 3, 3), x), *long_one = yoke_full(yoke_f32, 2, DIMS(2, 3), 1);
+	yoke_tensor *t = yoke_from(yoke_f32, 3, DIMS(2, 3, 3), x),
+		    *long_one = yoke_full(yoke_f32, 2, DIMS(2, 3), 1);
 	yoke_tensor *whole = yoke_full(yoke_i32, 2, DIMS(3, 3), 1), *vectors = t;
 	if (!tap_late()) {
 		yoke_read(yoke_cholesky(t), x, sizeof x);

@@ -63,7 +63,8 @@ struct problem {
 	int dtype, to;
 	unsigned flags;
 	int64_t m, n, k, la, lb; // la, lb: leading axis of a and b, 0: none
-	bool bias, part, exact, odd; // part: factors are views of larger tensors; odd: there are infinities and NaN
+	// part: factors are views of larger tensors; odd: there are infinities and NaN
+	bool bias, part, exact, odd;
 };
 
 struct numbers {
@@ -82,7 +83,8 @@ static int64_t at(const struct problem *p, int i, int64_t matrix, int64_t row, i
 {
 	const int64_t rows = i ? p->k : p->m, cols = i ? p->n : p->k, lead = i ? p->lb : p->la;
 	const bool turned = p->flags & (i ? YOKE_TB : YOKE_TA);
-	return (lead > 1 ? matrix * rows * cols : 0) + (turned ? col * rows + row : row * cols + col);
+	return (lead > 1 ? matrix * rows * cols : 0) +
+	       (turned ? col * rows + row : row * cols + col);
 }
 
 static double draw(const struct problem *p)
@@ -94,7 +96,8 @@ static double draw(const struct problem *p)
 
 static struct problem choose(void)
 {
-	static const int dtype[] = { yoke_f32, yoke_f32, yoke_f64, yoke_f16, yoke_bf16, yoke_bf16, yoke_i32 };
+	static const int dtype[] = { yoke_f32,  yoke_f32,  yoke_f64, yoke_f16,
+				     yoke_bf16, yoke_bf16, yoke_i32 };
 	static const int64_t size[] = { 1, 2, 15, 16, 17, 31, 32, 33, 48, 61, 64 };
 	enum { SIZES = sizeof size / sizeof *size };
 	struct problem p = { .dtype = dtype[rnd_int(0, 6)] };
@@ -146,7 +149,8 @@ static yoke_tensor *factor(const struct problem *p, int i)
 	for (int64_t e = 0; e < n * whole[1] * whole[2]; e++)
 		v[e] = NAN;
 	for (int64_t e = 0; e < n * rows * cols; e++)
-		v[e / (rows * cols) * whole[1] * whole[2] + e / cols % rows * whole[2] + e % cols] = x[i][e];
+		v[e / (rows * cols) * whole[1] * whole[2] + e / cols % rows * whole[2] + e % cols] =
+			x[i][e];
 	if (p->dtype == yoke_i32)
 		for (int64_t e = 0; e < n * whole[1] * whole[2]; e++)
 			v[e] = isnan(v[e]) ? 99 : v[e];
@@ -211,9 +215,11 @@ static void define(const struct problem *p, struct numbers *want, struct numbers
 		for (int64_t i = 0; i < p->m; i++)
 			for (int64_t j = 0; j < p->n; j++) {
 				const int64_t e = (l * p->m + i) * p->n + j;
-				const double c = p->to == yoke_f64 ? cot[e] : rounded(p->to, cot[e]);
+				const double c =
+					p->to == yoke_f64 ? cot[e] : rounded(p->to, cot[e]);
 				for (int64_t k = 0; k < p->k; k++) {
-					const int64_t ia = at(p, 0, l, i, k), ib = at(p, 1, l, k, j);
+					const int64_t ia = at(p, 0, l, i, k),
+						      ib = at(p, 1, l, k, j);
 					const double a = x[0][ia], b = x[1][ib];
 					want->y[e] += a * b;
 					lost->y[e] += fabs(a * b);
@@ -228,20 +234,23 @@ static void define(const struct problem *p, struct numbers *want, struct numbers
 }
 
 // Compares elements, each within its rounding bound.
-static bool compare(const struct problem *p, const double *got, const double *want, const double *lost, int64_t n,
-		    const char *what)
+static bool compare(const struct problem *p, const double *got, const double *want,
+		    const double *lost, int64_t n, const char *what)
 {
 	// the product is rounded once to its dtype; a gradient is rounded to the product's dtype
 	// first, too
 	const double acc = p->dtype == yoke_f64 ? ulp(yoke_f64) : ulp(yoke_f32);
-	const double unit = p->dtype == yoke_i32 ? 0 : ulp(p->dtype) > ulp(p->to) ? ulp(p->dtype) : ulp(p->to);
+	const double unit = p->dtype == yoke_i32       ? 0 :
+			    ulp(p->dtype) > ulp(p->to) ? ulp(p->dtype) :
+							 ulp(p->to);
 	for (int64_t i = 0; i < n; i++) {
 		const double e = 4 * unit * (lost[i] + 3) + 300 * acc * lost[i];
 		if (isnan(want[i]) ? isnan(got[i]) :
 		    isinf(want[i]) ? got[i] == want[i] :
 				     fabs(got[i] - want[i]) <= e)
 			continue;
-		diag("%s[%lld] got %.9g want %.9g within %.3g", what, (long long)i, got[i], want[i], e);
+		diag("%s[%lld] got %.9g want %.9g within %.3g", what, (long long)i, got[i], want[i],
+		     e);
 		return false;
 	}
 	return true;
@@ -267,8 +276,8 @@ static bool try_problem(const struct problem *p, size_t *padded)
 		one = *padded;
 	}
 	if (err || none || one != (size_t)wants(p)) {
-		diag("%zu of the plain one padded, %zu of the other, which should be %d: %s", none, one, wants(p),
-		     yoke_error());
+		diag("%zu of the plain one padded, %zu of the other, which should be %d: %s", none,
+		     one, wants(p), yoke_error());
 		return false;
 	}
 	bool good = compare(p, got.y, want.y, lost.y, y, "y") &&
@@ -291,17 +300,19 @@ static void test_random(const char *backend, int problems)
 		struct problem p = choose();
 		size_t padded = 0;
 		if (!try_problem(&p, &padded)) {
-			diag("%s: state %llu: %s to %s, flags %u, m %lld n %lld k %lld, leading %lld %lld%s%s%s%s", backend,
-			     (unsigned long long)seed, yoke_dtype_name(p.dtype), yoke_dtype_name(p.to), p.flags,
-			     (long long)p.m, (long long)p.n, (long long)p.k, (long long)p.la, (long long)p.lb,
-			     p.bias ? ", bias" : "", p.part ? ", part" : "", p.exact ? ", exact" : "",
-			     p.odd ? ", odd" : "");
+			diag("%s: state %llu: %s to %s, flags %u, m %lld n %lld k %lld, leading %lld %lld%s%s%s%s",
+			     backend, (unsigned long long)seed, yoke_dtype_name(p.dtype),
+			     yoke_dtype_name(p.to), p.flags, (long long)p.m, (long long)p.n,
+			     (long long)p.k, (long long)p.la, (long long)p.lb,
+			     p.bias ? ", bias" : "", p.part ? ", part" : "",
+			     p.exact ? ", exact" : "", p.odd ? ", odd" : "");
 			bad++;
 		}
 		some += padded > 0;
 		yoke_error_clear();
 	}
-	ok(!bad && some * 2 > problems * has_multiples, "%s: %d random products, %d padded", backend, problems, some);
+	ok(!bad && some * 2 > problems * has_multiples, "%s: %d random products, %d padded",
+	   backend, problems, some);
 }
 
 // ---- by row ----
@@ -320,12 +331,14 @@ static void test_by_row(void)
 		b[i] = rnd_real(-1, 1);
 	yoke_setting_set("align", "2");
 	yoke_scope *s = yoke_scope_begin("rows");
-	yoke_tensor *y = yoke_matmul(from(yoke_f32, 2, DIMS(M_, K_), a), from(yoke_f32, 2, DIMS(K_, N_), b), YOKE_BY_ROW);
+	yoke_tensor *y = yoke_matmul(from(yoke_f32, 2, DIMS(M_, K_), a),
+				     from(yoke_f32, 2, DIMS(K_, N_), b), YOKE_BY_ROW);
 	int err = yoke_read(y, all, sizeof all);
 	padded = last_plan()->padded;
 	yoke_setting_set("align", "0");
 	for (int i = 0; i < M_ && !err; i++) {
-		y = yoke_matmul(from(yoke_f32, 2, DIMS(1, K_), a + i * K_), from(yoke_f32, 2, DIMS(K_, N_), b), YOKE_BY_ROW);
+		y = yoke_matmul(from(yoke_f32, 2, DIMS(1, K_), a + i * K_),
+				from(yoke_f32, 2, DIMS(K_, N_), b), YOKE_BY_ROW);
 		err = yoke_read(y, one, sizeof one);
 		bad += memcmp(one, all + i * N_, sizeof one) != 0;
 	}
@@ -383,10 +396,12 @@ static void test_plans(void)
 		again = shared_weight(w, in, 2);
 	yoke_stats(&now);
 	ok(first == again && now.plan_misses - before.plan_misses == 1 && last_plan() == p,
-	   "the padded plan is reused: %llu plans made", (unsigned long long)(now.plan_misses - before.plan_misses));
+	   "the padded plan is reused: %llu plans made",
+	   (unsigned long long)(now.plan_misses - before.plan_misses));
 	yoke_setting_set("align", "0");
 	float plain = shared_weight(w, in, 2);
-	ok(last_plan() != p && !last_plan()->padded && !fills(last_plan()) && fabsf(plain - first) < 1e-4f * plain,
+	ok(last_plan() != p && !last_plan()->padded && !fills(last_plan()) &&
+		   fabsf(plain - first) < 1e-4f * plain,
 	   "align=0 makes another plan: %g and %g", (double)plain, (double)first);
 	for (int i = 0; i < 2; i++)
 		yoke_free(in[i]);
@@ -398,7 +413,8 @@ static int epilogues(const struct yk_plan *p)
 {
 	int n = 0;
 	for (size_t i = 0; i < p->steps; i++)
-		n += p->step[i].kind == YK_STEP_RUN && p->step[i].op.code == YOKE_OP_CONTRACT && p->step[i].map;
+		n += p->step[i].kind == YK_STEP_RUN && p->step[i].op.code == YOKE_OP_CONTRACT &&
+		     p->step[i].map;
 	return n;
 }
 
@@ -414,7 +430,8 @@ static void test_epilogue(void)
 	for (int i = 0; i < 2; i++) {
 		const int64_t k = i ? 48 : 39, n = i ? 39 : 48;
 		yoke_scope *s = yoke_scope_begin("epilogue");
-		yoke_tensor *z = yoke_matmul(from(yoke_f32, 2, DIMS(32, k), v), from(yoke_f32, 2, DIMS(k, n), v), 0);
+		yoke_tensor *z = yoke_matmul(from(yoke_f32, 2, DIMS(32, k), v),
+					     from(yoke_f32, 2, DIMS(k, n), v), 0);
 		yoke_read(yoke_relu(z), y, (size_t)(32 * n) * sizeof *y);
 		found[i] = last_plan()->padded == 1 ? epilogues(last_plan()) : -1;
 		yoke_scope_end(s);
@@ -437,10 +454,13 @@ static void test_check(const char *backend)
 	yoke_setting_set("check", "nan");
 	yoke_context *ctx = yoke_context_new(backend), *was = yoke_use(ctx);
 	yoke_scope *s = yoke_scope_begin("check");
-	int err = yoke_read(yoke_matmul(from(yoke_f32, 2, DIMS(9, 5), a), from(yoke_f32, 2, DIMS(5, 7), b), 0), y, sizeof y);
+	int err = yoke_read(
+		yoke_matmul(from(yoke_f32, 2, DIMS(9, 5), a), from(yoke_f32, 2, DIMS(5, 7), b), 0),
+		y, sizeof y);
 	yoke_scope_end(s);
 	ok(!err && isinf(y[2 * 7]) && y[0] == 10,
-	   "check=nan accepts an infinite factor: %g and %g %s", (double)y[2 * 7], (double)y[0], yoke_error());
+	   "check=nan accepts an infinite factor: %g and %g %s", (double)y[2 * 7], (double)y[0],
+	   yoke_error());
 	yoke_use(was);
 	yoke_context_free(ctx);
 	yoke_setting_set("check", "");
@@ -453,7 +473,8 @@ static void test_check(const char *backend)
 static bool is_worth(int dtype, int64_t m, int64_t n, int64_t k, unsigned flags)
 {
 	yoke_scope *s = yoke_scope_begin("big");
-	yoke_tensor *a = yoke_full(dtype, 2, DIMS(m, k), 1), *b = yoke_full(dtype, 2, DIMS(k, n), 1);
+	yoke_tensor *a = yoke_full(dtype, 2, DIMS(m, k), 1),
+		    *b = yoke_full(dtype, 2, DIMS(k, n), 1);
 	yoke_tensor *y = yoke_matmul(yoke_keep(a), yoke_keep(b), flags);
 	yoke_keep(y);
 	bool good = !yoke_eval(1, &y) && last_plan()->padded;
@@ -466,8 +487,9 @@ static bool is_worth(int dtype, int64_t m, int64_t n, int64_t k, unsigned flags)
 
 // In a dry context, which computes nothing. By hand: 4096 x 1000 x 4096 in f32 are 3.36e10
 // operations; padding k to 1008 moves 2 * 4 * (4096 * 1008 + 2 * 4096 * 1000) = 9.86e7 bytes, which
-// count as 1.26e10 operations, and adds 2.7e8, together less than two products; with 512 for 4096 it
-// is 1.57e9 for 5.2e8. In bf16, 8192 x 768 x 50257, the gradient of a head, it is 3.2e11 for 6.3e11.
+// count as 1.26e10 operations, and adds 2.7e8, together less than two products; with 512 for 4096
+// it is 1.57e9 for 5.2e8. In bf16, 8192 x 768 x 50257, the gradient of a head, it is 3.2e11 for
+// 6.3e11.
 static void test_rule(const char *backend)
 {
 	static const struct {
@@ -488,9 +510,10 @@ static void test_rule(const char *backend)
 	yoke_context *ctx = yoke_context_dry(backend), *was = yoke_use(ctx);
 	for (size_t i = 0; i < sizeof rule / sizeof *rule; i++) {
 		bool got = is_worth(rule[i].dtype, rule[i].m, rule[i].n, rule[i].k, rule[i].flags);
-		ok(got == rule[i].worth, "%s %lld x %lld x %lld%s: %s %s", yoke_dtype_name(rule[i].dtype),
-		   (long long)rule[i].m, (long long)rule[i].n, (long long)rule[i].k,
-		   rule[i].flags ? " by row" : "", got ? "padded" : "as it is", yoke_error());
+		ok(got == rule[i].worth, "%s %lld x %lld x %lld%s: %s %s",
+		   yoke_dtype_name(rule[i].dtype), (long long)rule[i].m, (long long)rule[i].n,
+		   (long long)rule[i].k, rule[i].flags ? " by row" : "",
+		   got ? "padded" : "as it is", yoke_error());
 	}
 	yoke_use(was);
 	yoke_context_free(ctx);
@@ -508,13 +531,16 @@ static void test_memory(const char *backend)
 	for (int tight = 1; tight >= 0; tight--) {
 		yk_pool_trim(ctx->device->pool);
 		yoke_stats(&now);
-		const uint64_t limit = tight ? yk_pool_limit(ctx->device->pool, now.pool_allocated + matrix + room) : 0;
+		const uint64_t limit = tight ? yk_pool_limit(ctx->device->pool,
+							     now.pool_allocated + matrix + room) :
+					       0;
 		yoke_setting_set("align", "2"); // no cached plan
 		y = yoke_matmul(a, a, YOKE_TB);
 		yoke_keep(y);
 		int err = yoke_eval(1, &y);
-		ok(!err && (last_plan()->padded == 0) == tight, "%s: padded %d %s", tight ? "little memory" : "enough memory",
-		   !err && last_plan()->padded, yoke_error());
+		ok(!err && (last_plan()->padded == 0) == tight, "%s: padded %d %s",
+		   tight ? "little memory" : "enough memory", !err && last_plan()->padded,
+		   yoke_error());
 		yoke_free(y);
 		if (tight)
 			yk_pool_limit(ctx->device->pool, limit);
@@ -567,7 +593,8 @@ static void test_without_multiples(const char *backend)
 	for (int k = 0; k < 2; k++) {
 		yoke_setting_set("align", k ? "2" : "0");
 		yoke_scope *s = yoke_scope_begin("none");
-		yoke_tensor *a = yoke_iota(yoke_f32, 2, DIMS(13, 19), 1), *b = yoke_iota(yoke_f32, 2, DIMS(19, 17), 0);
+		yoke_tensor *a = yoke_iota(yoke_f32, 2, DIMS(13, 19), 1),
+			    *b = yoke_iota(yoke_f32, 2, DIMS(19, 17), 0);
 		yoke_read(yoke_relu(yoke_matmul(yoke_keep(a), yoke_keep(b), 0)), y, sizeof y);
 		const struct yk_plan *p = last_plan();
 		memset(seen[k], 0, sizeof seen[k]);
@@ -596,8 +623,9 @@ int main(void)
 	tap_plugin_path();
 	setenv("YOKE_FAULT_MULTIPLE", "16", 1);
 	// the test reads printed plans
-	static const char *const mode[][2] = { { "log", "error" }, { "fuse", "1" }, { "plan.cse", "1" },
-					       { "plan.max", "64" }, { "check", "" }, { "recompute", "none" } };
+	static const char *const mode[][2] = { { "log", "error" },  { "fuse", "1" },
+					       { "plan.cse", "1" }, { "plan.max", "64" },
+					       { "check", "" },     { "recompute", "none" } };
 	for (size_t i = 0; i < sizeof mode / sizeof *mode; i++)
 		yoke_setting_set(mode[i][0], mode[i][1]);
 	test_without_multiples("cpu");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests products by AMX on machines without it: AMX tiles are emulated in C, and the conformance
-// cases of contractions, attention and products with quantized weights run on them instead of on the
-// CPU backend's chosen instruction set (by the linker's --wrap).
+// cases of contractions, attention and products with quantized weights run on them instead of on
+// the CPU backend's chosen instruction set (by the linker's --wrap).
 
 #include "config.h"
 
@@ -41,18 +41,23 @@ static void cases(struct yk_device *cpu, const char *ops, const char *want, uint
 int main(void)
 {
 	tap_seed();
-	ok(yk_amx_works_amx_emulated(), "the emulated product has the result that AMX is checked with");
+	ok(yk_amx_works_amx_emulated(),
+	   "the emulated product has the result that AMX is checked with");
 	ok(yk_amx_bytes_work_amx_emulated(), "and the emulated products of bytes");
 	struct yk_device *cpu = yk_device_cpu();
-	if (!ok(cpu && strstr(cpu->info.driver, "amx_emulated"), "the CPU backend computes with emulated AMX: %s",
+	if (!ok(cpu && strstr(cpu->info.driver, "amx_emulated"),
+		"the CPU backend computes with emulated AMX: %s",
 		cpu ? cpu->info.driver : yoke_error()))
 		return done();
 	for (int i = 0; i < tap_cases(2, 60); i++) {
-		cases(cpu, "contract.bf16", "contract bf16 packed: 48 of 48", tap_seed_value() + (uint64_t)i);
-		cases(cpu, "attention.bf16", "attention bf16 tiles: 36 of 36", tap_seed_value() + (uint64_t)i);
+		cases(cpu, "contract.bf16", "contract bf16 packed: 48 of 48",
+		      tap_seed_value() + (uint64_t)i);
+		cases(cpu, "attention.bf16", "attention bf16 tiles: 36 of 36",
+		      tap_seed_value() + (uint64_t)i);
 		cases(cpu, "attention_backward.bf16", "attention_backward bf16 tiles: 36 of 36",
 		      tap_seed_value() + (uint64_t)i);
-		cases(cpu, "qlinear", "qlinear f32 blocks: 30 of 30", tap_seed_value() + (uint64_t)i);
+		cases(cpu, "qlinear", "qlinear f32 blocks: 30 of 30",
+		      tap_seed_value() + (uint64_t)i);
 	}
 	return done();
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests einsum and its relatives, functions that arrange elements, results whose number depends on values, writes by masks
-// and indices, functions of bits, and quantiles, against float64 loops and the C library; gradients against finite
-// differences in f64; errors.
+// Tests einsum and its relatives, functions that arrange elements, results whose number depends on
+// values, writes by masks and indices, functions of bits, and quantiles, against float64 loops and
+// the C library; gradients against finite differences in f64; errors.
 #include "config.h"
 
 #include "slope.h"
@@ -24,7 +24,8 @@ static void fails(int code, yoke_tensor *y, const char *what)
 // ---- einsum ----
 
 enum { OPERANDS = 10 };
-static int64_t size_of(char c) // of a letter; digits are axes of one element under that letter's name
+// of a letter; digits are axes of one element under that letter's name
+static int64_t size_of(char c)
 {
 	return 2 + (c - 'a') % 3;
 }
@@ -81,7 +82,8 @@ static int64_t einsum_reference(const struct einsum *e, double *y)
 			const char *term = k < e->n ? term_of(e, k) : result;
 			int64_t index = 0;
 			for (; *term && *term != ',' && *term != '-'; term++)
-				index = *term >= 'a' ? index * size_of(*term) + at[*term - 'a'] : index;
+				index = *term >= 'a' ? index * size_of(*term) + at[*term - 'a'] :
+						       index;
 			if (k < e->n)
 				all *= e->x[k][index];
 			else
@@ -104,15 +106,37 @@ static void test_einsum(void)
 		const char *text, *terms;
 		int n;
 	} row[] = {
-		{ "ab->ba", "ab->ba", 1 }, { "ab->", "ab->", 1 }, { "aab", "aab->b", 1 }, { "aa->a", "aa->a", 1 }, { "aaa->a", "aaa->a", 1 },
-		{ "bab->ab", "bab->ab", 1 }, { "ab,bc", "ab,bc->ac", 2 }, { "ab,bc->ca", "ab,bc->ca", 2 }, { "ba,cb->ac", "ba,cb->ac", 2 },
-		{ "ab,cb->ac", "ab,cb->ac", 2 }, { "dab,dbc->dac", "dab,dbc->dac", 2 }, { "adb,bcd->dca", "adb,bcd->dca", 2 },
-		{ "ab,ab", "ab,ab->", 2 }, { "ab,ab->a", "ab,ab->a", 2 }, { "ab,ab->ab", "ab,ab->ab", 2 }, { "a,b->ab", "a,b->ab", 2 },
-		{ "a,b", "a,b->ab", 2 }, { "abc,cbd->ad", "abc,cbd->ad", 2 }, { "abcd,cbef->adef", "abcd,cbef->adef", 2 },
-		{ "ab,ac,ad->bcd", "ab,ac,ad->bcd", 3 }, { "ab,bc,cd,de->ae", "ab,bc,cd,de->ae", 4 }, { "aab,bcc->ac", "aab,bcc->ac", 2 },
-		{ "abc,d->a", "abc,d->a", 2 }, { " a b , b c -> a c ", "ab,bc->ac", 2 }, { "ab,bc->ac", "aB,bc->ac", 2 }, { "ab,ab->ab", "Ab,aB->ab", 2 },
-		{ "a...b,b...->a...", "acdb,bcd->acd", 2 }, { "...b,bc", "aeb,bc->aec", 2 }, 
-		{ "...,...", "acd,cd->acd", 2 }, { "a...->...", "acd->cd", 1 }, { "...a,...a->...", "cda,da->cd", 2 },
+		{ "ab->ba", "ab->ba", 1 },
+		{ "ab->", "ab->", 1 },
+		{ "aab", "aab->b", 1 },
+		{ "aa->a", "aa->a", 1 },
+		{ "aaa->a", "aaa->a", 1 },
+		{ "bab->ab", "bab->ab", 1 },
+		{ "ab,bc", "ab,bc->ac", 2 },
+		{ "ab,bc->ca", "ab,bc->ca", 2 },
+		{ "ba,cb->ac", "ba,cb->ac", 2 },
+		{ "ab,cb->ac", "ab,cb->ac", 2 },
+		{ "dab,dbc->dac", "dab,dbc->dac", 2 },
+		{ "adb,bcd->dca", "adb,bcd->dca", 2 },
+		{ "ab,ab", "ab,ab->", 2 },
+		{ "ab,ab->a", "ab,ab->a", 2 },
+		{ "ab,ab->ab", "ab,ab->ab", 2 },
+		{ "a,b->ab", "a,b->ab", 2 },
+		{ "a,b", "a,b->ab", 2 },
+		{ "abc,cbd->ad", "abc,cbd->ad", 2 },
+		{ "abcd,cbef->adef", "abcd,cbef->adef", 2 },
+		{ "ab,ac,ad->bcd", "ab,ac,ad->bcd", 3 },
+		{ "ab,bc,cd,de->ae", "ab,bc,cd,de->ae", 4 },
+		{ "aab,bcc->ac", "aab,bcc->ac", 2 },
+		{ "abc,d->a", "abc,d->a", 2 },
+		{ " a b , b c -> a c ", "ab,bc->ac", 2 },
+		{ "ab,bc->ac", "aB,bc->ac", 2 },
+		{ "ab,ab->ab", "Ab,aB->ab", 2 },
+		{ "a...b,b...->a...", "acdb,bcd->acd", 2 },
+		{ "...b,bc", "aeb,bc->aec", 2 },
+		{ "...,...", "acd,cd->acd", 2 },
+		{ "a...->...", "acd->cd", 1 },
+		{ "...a,...a->...", "cda,da->cd", 2 },
 		{ "ab,bc,cd,de,ef,fg,gh,hi,ij,jk->ak", "ab,bc,cd,de,ef,fg,gh,hi,ij,jk->ak", 10 },
 	};
 	static double data[OPERANDS][256], want[2 * LIMIT];
@@ -127,7 +151,8 @@ static void test_einsum(void)
 		const int rank = dims_of(term_of(&e, e.of), dims);
 		const int64_t n = einsum_reference(&e, want);
 		yoke_scope *s = yoke_scope_begin("einsum");
-		compare(einsum_fn(yoke_from(yoke_f64, rank, dims, e.x[e.of]), &e), want, n, 1e-13, e.text);
+		compare(einsum_fn(yoke_from(yoke_f64, rank, dims, e.x[e.of]), &e), want, n, 1e-13,
+			e.text);
 		yoke_scope_end(s);
 		gradient(einsum_fn, &e, rank, dims, e.x[e.of], product(rank, dims), e.text);
 	}
@@ -152,7 +177,8 @@ static void test_einsum_many(void)
 	for (int k = 0; k < MANY; k++) {
 		const bool wide = k == 3 || k == 35;
 		strcat(text, k ? wide ? ",ij" : ",i" : "i");
-		in[k] = wide ? yoke_from(yoke_f64, 2, (int64_t[]){ N, M }, k == 3 ? a : b) : yoke_from(yoke_f64, 1, (int64_t[]){ N }, vector);
+		in[k] = wide ? yoke_from(yoke_f64, 2, (int64_t[]){ N, M }, k == 3 ? a : b) :
+			       yoke_from(yoke_f64, 1, (int64_t[]){ N }, vector);
 	}
 	strcat(text, "->i");
 	compare(yoke_einsum(text, MANY, in), want, N, 1e-13, "40 operands");
@@ -162,19 +188,27 @@ static void test_einsum_many(void)
 static void test_einsum_errors(void)
 {
 	yoke_scope *s = yoke_scope_begin("errors");
-	yoke_tensor *a = yoke_full(yoke_f32, 2, (int64_t[]){ 2, 3 }, 1), *b = yoke_full(yoke_f32, 2, (int64_t[]){ 4, 5 }, 1),
+	yoke_tensor *a = yoke_full(yoke_f32, 2, (int64_t[]){ 2, 3 }, 1),
+		    *b = yoke_full(yoke_f32, 2, (int64_t[]){ 4, 5 }, 1),
 		    *d = yoke_full(yoke_f64, 2, (int64_t[]){ 3, 5 }, 1);
 	fails(YOKE_ESHAPE, yoke_einsum("ij,jk", 2, (yoke_tensor *[]){ a, b }), "sizes that differ");
-	fails(YOKE_ESHAPE, yoke_einsum("ijk,jk", 2, (yoke_tensor *[]){ a, b }), "a term for another rank");
-	fails(YOKE_ESHAPE, yoke_einsum("ii", 1, (yoke_tensor *[]){ a }), "a diagonal of different sizes");
-	fails(YOKE_EDTYPE, yoke_einsum("ij,jk", 2, (yoke_tensor *[]){ a, d }), "dtypes that differ");
-	fails(YOKE_EINVAL, yoke_einsum("ij,jk->ii", 2, (yoke_tensor *[]){ a, a }), "an axis twice in the result");
-	fails(YOKE_EINVAL, yoke_einsum("ij,jk->il", 2, (yoke_tensor *[]){ a, a }), "an axis that no operand has");
+	fails(YOKE_ESHAPE, yoke_einsum("ijk,jk", 2, (yoke_tensor *[]){ a, b }),
+	      "a term for another rank");
+	fails(YOKE_ESHAPE, yoke_einsum("ii", 1, (yoke_tensor *[]){ a }),
+	      "a diagonal of different sizes");
+	fails(YOKE_EDTYPE, yoke_einsum("ij,jk", 2, (yoke_tensor *[]){ a, d }),
+	      "dtypes that differ");
+	fails(YOKE_EINVAL, yoke_einsum("ij,jk->ii", 2, (yoke_tensor *[]){ a, a }),
+	      "an axis twice in the result");
+	fails(YOKE_EINVAL, yoke_einsum("ij,jk->il", 2, (yoke_tensor *[]){ a, a }),
+	      "an axis that no operand has");
 	fails(YOKE_EINVAL, yoke_einsum("ij", 2, (yoke_tensor *[]){ a, a }), "too few terms");
 	fails(YOKE_EINVAL, yoke_einsum("ij,ij", 1, (yoke_tensor *[]){ a }), "too many terms");
-	fails(YOKE_EINVAL, yoke_einsum("i?", 1, (yoke_tensor *[]){ a }), "a character that is no letter");
+	fails(YOKE_EINVAL, yoke_einsum("i?", 1, (yoke_tensor *[]){ a }),
+	      "a character that is no letter");
 	fails(YOKE_EINVAL, yoke_einsum("ij", 0, NULL), "no operands");
-	fails(YOKE_ESHAPE, yoke_tensordot(a, b, 1, (int[]){ 1 }, (int[]){ 0 }), "tensordot of sizes that differ");
+	fails(YOKE_ESHAPE, yoke_tensordot(a, b, 1, (int[]){ 1 }, (int[]){ 0 }),
+	      "tensordot of sizes that differ");
 	yoke_scope_end(s);
 }
 
@@ -185,21 +219,27 @@ static void test_products(void)
 	draw(yoke_f64, a, A, -1, 1);
 	draw(yoke_f64, b, B, -1, 1);
 	yoke_scope *s = yoke_scope_begin("products");
-	yoke_tensor *ta = yoke_from(yoke_f64, 3, (int64_t[]){ 2, 3, 4 }, a), *tb = yoke_from(yoke_f64, 3, (int64_t[]){ 4, 5, 2 }, b);
+	yoke_tensor *ta = yoke_from(yoke_f64, 3, (int64_t[]){ 2, 3, 4 }, a),
+		    *tb = yoke_from(yoke_f64, 3, (int64_t[]){ 4, 5, 2 }, b);
 	for (int i = 0; i < 2; i++)
 		for (int j = 0; j < 3; j++)
 			for (int k = 0; k < 4; k++)
 				for (int l = 0; l < 5; l++)
-					want[j * 5 + l] += a[(i * 3 + j) * 4 + k] * b[(k * 5 + l) * 2 + i];
-	compare(yoke_tensordot(ta, tb, 2, (int[]){ -1, 0 }, (int[]){ 0, 2 }), want, 15, 1e-14, "tensordot over two axes");
+					want[j * 5 + l] +=
+						a[(i * 3 + j) * 4 + k] * b[(k * 5 + l) * 2 + i];
+	compare(yoke_tensordot(ta, tb, 2, (int[]){ -1, 0 }, (int[]){ 0, 2 }), want, 15, 1e-14,
+		"tensordot over two axes");
 	for (int i = 0; i < A; i++)
 		for (int j = 0; j < 8; j++)
 			want[i * 8 + j] = a[i] * b[j];
-	compare(yoke_outer(ta, yoke_from(yoke_f64, 1, (int64_t[]){ 8 }, b)), want, 8 * A, 0, "outer");
+	compare(yoke_outer(ta, yoke_from(yoke_f64, 1, (int64_t[]){ 8 }, b)), want, 8 * A, 0,
+		"outer");
 	for (int i = 0; i < 4; i++)
 		for (int j = 0; j < 12; j++)
 			want[i * 12 + j] = a[i / 2 * 3 + j / 4] * b[i % 2 * 4 + j % 4];
-	compare(yoke_kron(yoke_from(yoke_f64, 2, (int64_t[]){ 2, 3 }, a), yoke_from(yoke_f64, 2, (int64_t[]){ 2, 4 }, b)), want, 48, 0, "kron");
+	compare(yoke_kron(yoke_from(yoke_f64, 2, (int64_t[]){ 2, 3 }, a),
+			  yoke_from(yoke_f64, 2, (int64_t[]){ 2, 4 }, b)),
+		want, 48, 0, "kron");
 	yoke_scope_end(s);
 }
 
@@ -215,9 +255,18 @@ struct arranged {
 	int64_t arg[4];
 };
 
-static yoke_tensor *tril_fn(yoke_tensor *x, void *arg) { return yoke_tril(x, ((struct arranged *)arg)->arg[0]); }
-static yoke_tensor *triu_fn(yoke_tensor *x, void *arg) { return yoke_triu(x, ((struct arranged *)arg)->arg[0]); }
-static yoke_tensor *diag_fn(yoke_tensor *x, void *arg) { return yoke_diag(x, ((struct arranged *)arg)->arg[0]); }
+static yoke_tensor *tril_fn(yoke_tensor *x, void *arg)
+{
+	return yoke_tril(x, ((struct arranged *)arg)->arg[0]);
+}
+static yoke_tensor *triu_fn(yoke_tensor *x, void *arg)
+{
+	return yoke_triu(x, ((struct arranged *)arg)->arg[0]);
+}
+static yoke_tensor *diag_fn(yoke_tensor *x, void *arg)
+{
+	return yoke_diag(x, ((struct arranged *)arg)->arg[0]);
+}
 static yoke_tensor *diagonal_fn(yoke_tensor *x, void *arg)
 {
 	const int64_t *a = ((struct arranged *)arg)->arg;
@@ -228,7 +277,8 @@ static yoke_tensor *roll_fn(yoke_tensor *x, void *arg)
 	const int64_t *a = ((struct arranged *)arg)->arg;
 	return yoke_roll(x, a[0], (int)a[1]);
 }
-// Rows from `row` on before those above, of which each has the columns from `column` on before the others.
+// Rows from `row` on before those above, of which each has the columns from `column` on before the
+// others.
 static yoke_tensor *blocks(yoke_tensor *x, int64_t row, int64_t column)
 {
 	yoke_tensor *rows[2], *part[2];
@@ -260,7 +310,9 @@ static yoke_tensor *tile_fn(yoke_tensor *x, void *arg)
 static yoke_tensor *each_fn(yoke_tensor *x, void *arg)
 {
 	const int64_t *a = ((struct arranged *)arg)->arg;
-	return yoke_repeat_each(x, yoke_from(yoke_i64, 1, (int64_t[]){ 3 }, (int64_t[]){ a[0], a[1], a[2] }), a[3], 1);
+	return yoke_repeat_each(
+		x, yoke_from(yoke_i64, 1, (int64_t[]){ 3 }, (int64_t[]){ a[0], a[1], a[2] }), a[3],
+		1);
 }
 static yoke_tensor *stack_fn(yoke_tensor *x, void *arg)
 {
@@ -315,14 +367,20 @@ static void test_arranged(void)
 	arrange(&a);
 	for (int64_t k = -4; k <= 6; k++) { // [2,3,5]
 		for (int upper = 0; upper < 2; upper++) {
-			a = (struct arranged){ upper ? "triu" : "tril", upper ? triu_fn : tril_fn, 3, { 2, 3, 5 }, 30, .arg = { k } };
+			a = (struct arranged){ upper ? "triu" : "tril",
+					       upper ? triu_fn : tril_fn,
+					       3,
+					       { 2, 3, 5 },
+					       30,
+					       .arg = { k } };
 			for (int i = 0; i < 30; i++) {
 				const int64_t apart_by = i % 5 - i / 5 % 3;
 				a.from[i] = (upper ? apart_by >= k : apart_by <= k) ? i : -1;
 			}
 			arrange(&a);
 		}
-		a = (struct arranged){ "diagonal of axes 2 and 0", diagonal_fn, 3, { 4, 2, 3 }, 0, .arg = { k, -1, 0 } };
+		a = (struct arranged){ "diagonal of axes 2 and 0", diagonal_fn, 3, { 4, 2, 3 }, 0,
+				       .arg = { k, -1, 0 } };
 		int64_t many = 0; // rows are axis 2, columns axis 0
 		for (int64_t r = 0; r < 3; r++)
 			many += r + k >= 0 && r + k < 4;
@@ -356,11 +414,13 @@ static void test_arranged(void)
 	for (int i = 0; i < 12; i++)
 		a.from[i] = i / 6 * 3 + (i % 6 < 2 ? 0 : 2);
 	arrange(&a);
-	a = (struct arranged){ "repeat_each, cut off", each_fn, 2, { 2, 3 }, 8, .arg = { 1, 2, 4, 4 } };
+	a = (struct arranged){ "repeat_each, cut off", each_fn, 2, { 2, 3 }, 8,
+			       .arg = { 1, 2, 4, 4 } };
 	for (int i = 0; i < 8; i++)
 		a.from[i] = i / 4 * 3 + (int64_t[]){ 0, 1, 1, 2 }[i % 4];
 	arrange(&a);
-	a = (struct arranged){ "repeat_each, filled", each_fn, 2, { 2, 3 }, 10, .arg = { -1, 1, 1, 5 } };
+	a = (struct arranged){ "repeat_each, filled", each_fn, 2, { 2, 3 }, 10,
+			       .arg = { -1, 1, 1, 5 } };
 	for (int i = 0; i < 10; i++)
 		a.from[i] = i / 5 * 3 + (i % 5 ? 2 : 1);
 	arrange(&a);
@@ -400,7 +460,8 @@ static void test_tile_of_many_axes(void)
 		want[i] = x[from];
 	}
 	yoke_scope *s = yoke_scope_begin("tile");
-	compare(yoke_tile(yoke_from(yoke_f64, 6, dims, x), 6, times), want, 192, 0, "tile of six axes");
+	compare(yoke_tile(yoke_from(yoke_f64, 6, dims, x), 6, times), want, 192, 0,
+		"tile of six axes");
 	yoke_scope_end(s);
 }
 
@@ -413,7 +474,9 @@ static void test_one_hot(void)
 		want[i] = ids[i / 4] == i % 4;
 	for (int k = 0; k < 3; k++) {
 		yoke_scope *s = yoke_scope_begin("one_hot");
-		compare(yoke_one_hot(yoke_from(yoke_i64, 2, (int64_t[]){ 2, 3 }, ids), 4, dtypes[k]), want, 24, 0, "one_hot");
+		compare(yoke_one_hot(yoke_from(yoke_i64, 2, (int64_t[]){ 2, 3 }, ids), 4,
+				     dtypes[k]),
+			want, 24, 0, "one_hot");
 		yoke_scope_end(s);
 	}
 }
@@ -424,7 +487,8 @@ static void test_counted(void)
 {
 	enum { N = 60 };
 	for (int round = 0; round < 6; round++) {
-		const int64_t dims[] = { 3, 4, 5 }, capacity = (int64_t[]){ 0, 1, 20, 60, 70, 33 }[round];
+		const int64_t dims[] = { 3, 4, 5 },
+			      capacity = (int64_t[]){ 0, 1, 20, 60, 70, 33 }[round];
 		double x[N], selected[LIMIT] = { 0 }, index[3 * LIMIT], count = 0;
 		char mask[N];
 		for (int i = 0; i < N; i++) {
@@ -445,22 +509,27 @@ static void test_counted(void)
 				count++;
 			}
 		yoke_scope *s = yoke_scope_begin("counted");
-		yoke_tensor *t = yoke_from(yoke_f64, 3, dims, x), *m = yoke_from(yoke_bool, 3, dims, mask), *n;
+		yoke_tensor *t = yoke_from(yoke_f64, 3, dims, x),
+			    *m = yoke_from(yoke_bool, 3, dims, mask), *n;
 		compare(yoke_nonzero(t, capacity, &n), index, 3 * capacity, 0, "nonzero");
 		compare(n, &count, 1, 0, "the count of nonzero");
-		compare(yoke_masked_select(t, m, capacity, &n), selected, capacity, 0, "masked_select");
+		compare(yoke_masked_select(t, m, capacity, &n), selected, capacity, 0,
+			"masked_select");
 		compare(n, &count, 1, 0, "the count of masked_select");
 		const int64_t found = yoke_counted(n, capacity);
 		const bool fits = count <= (double)capacity;
-		ok(fits ? found == (int64_t)count : found == YOKE_ERANGE && yoke_error_code() == YOKE_ERANGE, "counted: %lld: %s",
-		   (long long)found, yoke_error());
+		ok(fits ? found == (int64_t)count :
+			  found == YOKE_ERANGE && yoke_error_code() == YOKE_ERANGE,
+		   "counted: %lld: %s", (long long)found, yoke_error());
 		yoke_error_clear();
 		yoke_scope_end(s);
 	}
 	yoke_scope *s = yoke_scope_begin("empty");
 	yoke_tensor *none = yoke_full(yoke_f32, 2, (int64_t[]){ 0, 3 }, 0), *n;
-	compare(yoke_nonzero(none, 2, &n), (double[]){ -1, -1, -1, -1 }, 4, 0, "nonzero without elements");
-	compare(yoke_unique(none, 2, NULL, NULL, &n), (double[]){ 0, 0 }, 2, 0, "unique without elements");
+	compare(yoke_nonzero(none, 2, &n), (double[]){ -1, -1, -1, -1 }, 4, 0,
+		"nonzero without elements");
+	compare(yoke_unique(none, 2, NULL, NULL, &n), (double[]){ 0, 0 }, 2, 0,
+		"unique without elements");
 	compare(n, (double[]){ 0 }, 1, 0, "their number");
 	yoke_scope_end(s);
 }
@@ -476,7 +545,8 @@ static void test_unique(void)
 	enum { N = 48 };
 	for (int round = 0; round < 4; round++) {
 		const int64_t dims[] = { 6, 8 }, capacity = (int64_t[]){ 48, 50, 5, 9 }[round];
-		double x[N], sorted[N], value[64] = { 0 }, counts[64] = { 0 }, inverse[N], number = 0;
+		double x[N], sorted[N], value[64] = { 0 }, counts[64] = { 0 }, inverse[N],
+					number = 0;
 		for (int i = 0; i < N; i++)
 			sorted[i] = x[i] = (double)rnd_int(-4, 4) / 2;
 		qsort(sorted, N, sizeof *sorted, by_size);
@@ -494,7 +564,8 @@ static void test_unique(void)
 						counts[k]++;
 				}
 		yoke_scope *s = yoke_scope_begin("unique");
-		yoke_tensor *i, *c, *n, *y = yoke_unique(yoke_from(yoke_f64, 2, dims, x), capacity, &i, &c, &n);
+		yoke_tensor *i, *c, *n,
+			*y = yoke_unique(yoke_from(yoke_f64, 2, dims, x), capacity, &i, &c, &n);
 		compare(y, value, capacity, 0, "unique");
 		compare(i, inverse, N, 0, "its inverse");
 		compare(c, counts, capacity, 0, "its counts");
@@ -523,7 +594,8 @@ static yoke_tensor *select_fn(yoke_tensor *x, void *arg)
 static yoke_tensor *masked_scatter_fn(yoke_tensor *t, void *arg)
 {
 	const struct masked *m = arg;
-	yoke_tensor *other = yoke_from(yoke_f64, 2, grid, m->other), *mask = yoke_from(yoke_bool, 2, grid, m->mask);
+	yoke_tensor *other = yoke_from(yoke_f64, 2, grid, m->other),
+		    *mask = yoke_from(yoke_bool, 2, grid, m->mask);
 	return m->of ? yoke_masked_scatter(other, mask, t) : yoke_masked_scatter(t, mask, other);
 }
 
@@ -531,9 +603,12 @@ static yoke_tensor *put_fn(yoke_tensor *t, void *arg)
 {
 	const struct masked *m = arg;
 	const int64_t x[] = { 4, 5, 2 }, v[] = { 3, 4, 2 };
-	yoke_tensor *other = m->of ? yoke_from(yoke_f64, 3, x, m->other) : yoke_from(yoke_f64, 3, v, m->other);
-	yoke_tensor *idx[] = { yoke_from(yoke_i64, 2, (int64_t[]){ 3, 1 }, m->i), yoke_from(yoke_i64, 1, (int64_t[]){ 4 }, m->j) };
-	return m->of ? yoke_index_put(other, 2, idx, t, m->accumulate) : yoke_index_put(t, 2, idx, other, m->accumulate);
+	yoke_tensor *other =
+		m->of ? yoke_from(yoke_f64, 3, x, m->other) : yoke_from(yoke_f64, 3, v, m->other);
+	yoke_tensor *idx[] = { yoke_from(yoke_i64, 2, (int64_t[]){ 3, 1 }, m->i),
+			       yoke_from(yoke_i64, 1, (int64_t[]){ 4 }, m->j) };
+	return m->of ? yoke_index_put(other, 2, idx, t, m->accumulate) :
+		       yoke_index_put(t, 2, idx, other, m->accumulate);
 }
 
 static void test_masks(void)
@@ -549,7 +624,8 @@ static void test_masks(void)
 	for (int i = 0; i < 20; i++)
 		want[i] = mask[i] ? v[n++] : x[i];
 	yoke_scope *s = yoke_scope_begin("masks");
-	yoke_tensor *t = yoke_from(yoke_f64, 2, grid, x), *bits = yoke_from(yoke_bool, 2, grid, mask);
+	yoke_tensor *t = yoke_from(yoke_f64, 2, grid, x),
+		    *bits = yoke_from(yoke_bool, 2, grid, mask);
 	compare(masked_scatter_fn(t, &m), want, 20, 0, "masked_scatter");
 	for (int i = 0; i < 20; i++)
 		want[i] = mask[i] ? 7 : x[i];
@@ -560,10 +636,14 @@ static void test_masks(void)
 	yoke_tensor *two = yoke_where(yoke_cast(bits, yoke_i64), yoke_const(1.5), yoke_const(-2));
 	ok(yoke_dtype(two) == yoke_f32, "two numbers are f32");
 	compare(two, want, 20, 0, "where of an integer condition with two numbers");
-	fails(YOKE_ESHAPE, yoke_masked_fill(t, yoke_full(yoke_bool, 1, (int64_t[]){ 3 }, 1), yoke_const(0)), "a mask of another shape");
+	fails(YOKE_ESHAPE,
+	      yoke_masked_fill(t, yoke_full(yoke_bool, 1, (int64_t[]){ 3 }, 1), yoke_const(0)),
+	      "a mask of another shape");
 	fails(YOKE_EDTYPE, yoke_masked_select(t, t, 4, NULL), "a mask of numbers");
-	yoke_tensor *few = yoke_masked_scatter(t, yoke_full(yoke_bool, 0, NULL, 1), yoke_full(yoke_f64, 1, (int64_t[]){ 3 }, 0));
-	ok(yoke_read(few, want, 20 * sizeof *want) == YOKE_ERANGE, "too few values: %s", yoke_error());
+	yoke_tensor *few = yoke_masked_scatter(t, yoke_full(yoke_bool, 0, NULL, 1),
+					       yoke_full(yoke_f64, 1, (int64_t[]){ 3 }, 0));
+	ok(yoke_read(few, want, 20 * sizeof *want) == YOKE_ERANGE, "too few values: %s",
+	   yoke_error());
 	yoke_error_clear();
 	yoke_scope_end(s);
 	gradient(select_fn, &m, 2, grid, x, 20, "masked_select");
@@ -591,7 +671,8 @@ static void test_index_put(void)
 			*to = accumulate ? *to + v[k] : v[k];
 		}
 		yoke_scope *s = yoke_scope_begin("index_put");
-		compare(put_fn(yoke_from(yoke_f64, 3, (int64_t[]){ 4, 5, 2 }, x), &m), want, 40, 1e-15, "index_put");
+		compare(put_fn(yoke_from(yoke_f64, 3, (int64_t[]){ 4, 5, 2 }, x), &m), want, 40,
+			1e-15, "index_put");
 		yoke_scope_end(s);
 		gradient(put_fn, &m, 3, (int64_t[]){ 4, 5, 2 }, x, 40, "index_put");
 		m.of = 1;
@@ -601,8 +682,9 @@ static void test_index_put(void)
 	i[1] = 4;
 	struct masked m = { .i = i, .j = j, .other = v };
 	yoke_scope *s = yoke_scope_begin("index_put");
-	ok(yoke_read(put_fn(yoke_from(yoke_f64, 3, (int64_t[]){ 4, 5, 2 }, x), &m), want, sizeof want) == YOKE_ERANGE, "out of range: %s",
-	   yoke_error());
+	ok(yoke_read(put_fn(yoke_from(yoke_f64, 3, (int64_t[]){ 4, 5, 2 }, x), &m), want,
+		     sizeof want) == YOKE_ERANGE,
+	   "out of range: %s", yoke_error());
 	yoke_error_clear();
 	yoke_scope_end(s);
 }
@@ -629,7 +711,10 @@ static void test_search(void)
 					want[i] += right ? row[k] <= x[i] : row[k] < x[i];
 			}
 			yoke_scope *scope = yoke_scope_begin("search");
-			good = good && values(yoke_searchsorted(tensor(yoke_f32, 3, s, sorted), tensor(yoke_f32, 3, v, x), right), got, 42) &&
+			good = good &&
+			       values(yoke_searchsorted(tensor(yoke_f32, 3, s, sorted),
+							tensor(yoke_f32, 3, v, x), right),
+				      got, 42) &&
 			       near(got, want, 42, 0, 1, "positions");
 			yoke_scope_end(scope);
 		}
@@ -638,11 +723,15 @@ static void test_search(void)
 	yoke_tensor *b = yoke_from(yoke_f64, 1, (int64_t[]){ 3 }, (double[]){ 1, 2, 3 }),
 		    *v = yoke_from(yoke_f64, 1, (int64_t[]){ 4 }, (double[]){ 0, 2, 2.5, 9 });
 	compare(yoke_bucketize(v, b, 0), (double[]){ 0, 1, 2, 3 }, 4, 0, "bucketize");
-	compare(yoke_bucketize(v, b, 1), (double[]){ 0, 2, 2, 3 }, 4, 0, "bucketize from the right");
-	fails(YOKE_EDTYPE, yoke_searchsorted(b, yoke_cast(v, yoke_f32), 0), "a search for another dtype");
-	fails(YOKE_ESHAPE, yoke_searchsorted(yoke_reshape(b, 2, (int64_t[]){ 1, 3 }), v, 0), "rows for a vector");
+	compare(yoke_bucketize(v, b, 1), (double[]){ 0, 2, 2, 3 }, 4, 0,
+		"bucketize from the right");
+	fails(YOKE_EDTYPE, yoke_searchsorted(b, yoke_cast(v, yoke_f32), 0),
+	      "a search for another dtype");
+	fails(YOKE_ESHAPE, yoke_searchsorted(yoke_reshape(b, 2, (int64_t[]){ 1, 3 }), v, 0),
+	      "rows for a vector");
 	yoke_tensor *w = yoke_from(yoke_f64, 1, (int64_t[]){ 4 }, (double[]){ 1, 2, 4, 8 });
-	compare(yoke_histogram_weighted(v, w, 4, 0, 4), (double[]){ 1, 0, 6, 0 }, 4, 0, "a histogram of weights");
+	compare(yoke_histogram_weighted(v, w, 4, 0, 4), (double[]){ 1, 0, 6, 0 }, 4, 0,
+		"a histogram of weights");
 	yoke_scope_end(scope);
 }
 
@@ -669,12 +758,15 @@ static void test_quantiles(void)
 	qsort(sorted + 8, 8, sizeof *sorted, by_size);
 	for (int mode = YOKE_QUANTILE_LINEAR; mode <= YOKE_QUANTILE_NEAREST; mode++) {
 		for (int i = 0; i < 12; i++) {
-			const double *row = sorted + i % 2 * 8, at = q[i / 2] * 7, lo = row[(int)at], hi = row[(int)ceil(at)];
-			const double all[] = { lo + (hi - lo) * (at - floor(at)), lo, hi, (lo + hi) / 2, row[(int)rint(at)] };
+			const double *row = sorted + i % 2 * 8, at = q[i / 2] * 7,
+				     lo = row[(int)at], hi = row[(int)ceil(at)];
+			const double all[] = { lo + (hi - lo) * (at - floor(at)), lo, hi,
+					       (lo + hi) / 2, row[(int)rint(at)] };
 			want[i] = all[mode];
 		}
 		yoke_scope *s = yoke_scope_begin("quantile");
-		compare(quantile_fn(yoke_from(yoke_f64, 2, dims, x), &mode), want, 12, 1e-15, name[mode]);
+		compare(quantile_fn(yoke_from(yoke_f64, 2, dims, x), &mode), want, 12, 1e-15,
+			name[mode]);
 		yoke_scope_end(s);
 		gradient(quantile_fn, &mode, 2, dims, x, 16, name[mode]);
 	}
@@ -703,25 +795,33 @@ static yoke_tensor *frexp_fn(yoke_tensor *x, void *arg)
 
 static void test_bits(void)
 {
-	static const double v[] = { 0, -0.0, 1, -1, 0.5, 3, -7e5, 1e-40, -1e-44, INFINITY, -INFINITY, NAN, 3e38, 1.17549435e-38, 5e-324, 1e300 };
+	static const double v[] = { 0,    -0.0,           1,      -1,       0.5,       3,
+				    -7e5, 1e-40,          -1e-44, INFINITY, -INFINITY, NAN,
+				    3e38, 1.17549435e-38, 5e-324, 1e300 };
 	enum { N = sizeof v / sizeof *v };
 	const int64_t n = N, square[] = { N, 1 };
 	double want[N * N], e[N], got[N * N], m[N];
 	for (int wide = 0; wide < 2; wide++) {
 		const int dtype = wide ? yoke_f64 : yoke_f32;
 		yoke_scope *s = yoke_scope_begin("bits");
-		yoke_tensor *x = tensor(dtype, 1, &n, v), *y = yoke_reshape(x, 2, square), *exponent;
+		yoke_tensor *x = tensor(dtype, 1, &n, v), *y = yoke_reshape(x, 2, square),
+			    *exponent;
 		bool good = values(yoke_copysign(yoke_add(x, yoke_const(0)), y), got, n * n);
 		for (int i = 0; i < N * N; i++) {
-			const double to = wide ? v[i / N] : (float)v[i / N], from = wide ? v[i % N] : (float)v[i % N];
-			good = good && (isnan(got[i]) ? isnan(from) : fabs(got[i]) == fabs(from) && !signbit(got[i]) == !signbit(to));
+			const double to = wide ? v[i / N] : (float)v[i / N],
+				     from = wide ? v[i % N] : (float)v[i % N];
+			good = good && (isnan(got[i]) ? isnan(from) :
+							fabs(got[i]) == fabs(from) &&
+								!signbit(got[i]) == !signbit(to));
 		}
 		ok(good, "copysign, %s: %s", yoke_dtype_name(dtype), yoke_error());
 		for (int i = 0; i < N * N; i++)
-			want[i] = wide ? nextafter(v[i % N], v[i / N]) : nextafterf((float)v[i % N], (float)v[i / N]);
+			want[i] = wide ? nextafter(v[i % N], v[i / N]) :
+					 nextafterf((float)v[i % N], (float)v[i / N]);
 		compare(yoke_nextafter(x, y), want, n * n, 0, "nextafter");
 		for (int i = 0; i < N * N; i++)
-			want[i] = wide ? hypot(v[i % N], v[i / N]) : hypotf((float)v[i % N], (float)v[i / N]);
+			want[i] = wide ? hypot(v[i % N], v[i / N]) :
+					 hypotf((float)v[i % N], (float)v[i / N]);
 		compare(yoke_hypot(x, y), want, n * n, wide ? 4e-16 : 2e-7, "hypot");
 		for (int i = 0; i < N; i++) {
 			int places = 0;
@@ -736,8 +836,10 @@ static void test_bits(void)
 	const float b[] = { 1, 0, -3, 1 }, to[] = { 2, -1, 0, 0 };
 	yoke_tensor *x = yoke_cast(yoke_from(yoke_f32, 1, (int64_t[]){ 4 }, b), yoke_bf16),
 		    *y = yoke_cast(yoke_from(yoke_f32, 1, (int64_t[]){ 4 }, to), yoke_bf16);
-	compare(yoke_nextafter(x, y), (double[]){ 1 + 0x1p-7, -0x1p-133, -3 + 0x1p-6, 1 - 0x1p-8 }, 4, 0, "nextafter in bf16");
-	fails(YOKE_EDTYPE, yoke_nextafter(yoke_cast(x, yoke_f16), yoke_cast(y, yoke_f16)), "nextafter in f16");
+	compare(yoke_nextafter(x, y), (double[]){ 1 + 0x1p-7, -0x1p-133, -3 + 0x1p-6, 1 - 0x1p-8 },
+		4, 0, "nextafter in bf16");
+	fails(YOKE_EDTYPE, yoke_nextafter(yoke_cast(x, yoke_f16), yoke_cast(y, yoke_f16)),
+	      "nextafter in f16");
 	yoke_scope_end(s);
 	double p[] = { 0.3, -2.5, 5, -0.7 }, sign[] = { -1, 2, 3, -4 };
 	gradient(copysign_fn, sign, 1, (int64_t[]){ 4 }, p, 4, "copysign");
@@ -745,15 +847,17 @@ static void test_bits(void)
 	gradient(frexp_fn, NULL, 1, (int64_t[]){ 4 }, p, 4, "frexp");
 }
 
-// Rows of a part of a matrix, whose lengths are multiples of no block, with a value per row and one per column; and the same
-// on a variable, whose memory the result takes.
+// Rows of a part of a matrix, whose lengths are multiples of no block, with a value per row and one
+// per column; and the same on a variable, whose memory the result takes.
 static void test_rows(void)
 {
 	enum { ROWS = 5, MAX = 1100, MORE = 3 };
 	static float x[ROWS * (MAX + MORE)], got[2][ROWS * MAX];
 	static unsigned char less[ROWS * MAX];
 	float b[ROWS], c[MAX];
-	const int lengths[] = { 1, 63, 64, 65, 127, 255, 256, 257, 300, 321, 1000, 1023, 1025, 1100 };
+	const int lengths[] = {
+		1, 63, 64, 65, 127, 255, 256, 257, 300, 321, 1000, 1023, 1025, 1100
+	};
 	for (size_t k = 0; k < sizeof lengths / sizeof *lengths; k++) {
 		const int n = lengths[k];
 		int wrong = 0;
@@ -767,8 +871,10 @@ static void test_rows(void)
 		memset(less, 0xff, sizeof less);
 		yoke_scope *s = yoke_scope_begin("rows");
 		yoke_tensor *all = yoke_from(yoke_f32, 2, (int64_t[]){ ROWS, n + MORE }, x),
-			    *part = yoke_slice(all, 1, 1, n + 1, 1), *col = yoke_from(yoke_f32, 2, (int64_t[]){ ROWS, 1 }, b),
-			    *row = yoke_from(yoke_f32, 1, (int64_t[]){ n }, c), *y = yoke_mul(yoke_add(part, col), row);
+			    *part = yoke_slice(all, 1, 1, n + 1, 1),
+			    *col = yoke_from(yoke_f32, 2, (int64_t[]){ ROWS, 1 }, b),
+			    *row = yoke_from(yoke_f32, 1, (int64_t[]){ n }, c),
+			    *y = yoke_mul(yoke_add(part, col), row);
 		yoke_tensor *v = yoke_variable(NULL, yoke_f32, 2, (int64_t[]){ ROWS, n });
 		yoke_assign(v, part);
 		yoke_eval(0, NULL);
@@ -779,7 +885,8 @@ static void test_rows(void)
 				  yoke_read(yoke_lt(part, col), less, (size_t)(ROWS * n)) >= 0;
 		for (int i = 0; i < ROWS * n; i++) {
 			const float at = x[i / n * (n + MORE) + 1 + i % n], sum = at + b[i / n];
-			wrong += got[0][i] != sum * c[i % n] || got[1][i] != sum * at || less[i] != (at < b[i / n]);
+			wrong += got[0][i] != sum * c[i % n] || got[1][i] != sum * at ||
+				 less[i] != (at < b[i / n]);
 		}
 		ok(read && !wrong, "rows of %d elements: %d wrong: %s", n, wrong, yoke_error());
 		yoke_error_clear();

@@ -287,8 +287,8 @@ static bool same(yoke_tensor *t, const double *want, const char *name, const cha
 		if ((double)got[k] != want[k])
 			wrong = k;
 	if (err || wrong >= 0)
-		diag("%s, %s: [%d] got %g want %g %s", name, which, wrong, (double)got[wrong < 0 ? 0 : wrong],
-		     want[wrong < 0 ? 0 : wrong], yoke_error());
+		diag("%s, %s: [%d] got %g want %g %s", name, which, wrong,
+		     (double)got[wrong < 0 ? 0 : wrong], want[wrong < 0 ? 0 : wrong], yoke_error());
 	return !err && wrong < 0;
 }
 
@@ -320,7 +320,8 @@ static bool try(size_t i, bool kept_first, uint64_t *copied)
 		yoke_scope *s = yoke_scope_begin("row");
 		row[i].run();
 		if (nkept && kept_first)
-			good &= same(kept[nkept - 1], want_kept[nkept - 1], row[i].name, "kept, first");
+			good &= same(kept[nkept - 1], want_kept[nkept - 1], row[i].name,
+				     "kept, first");
 		good &= same(a, A, row[i].name, "a") && same(b, B, row[i].name, "b");
 		good &= yoke_scope_end(s) == 0;
 	}
@@ -369,12 +370,13 @@ int main(void)
 		for (size_t i = 0; i < ROWS; i++) {
 			uint64_t n;
 			bool good = try(i, mode & 4, &n);
-			ok(good, "random assignments %s; donate %d, arena %d, kept read %s", row[i].name, !(mode & 1),
-			   !(mode & 2), mode & 4 ? "first" : "last");
+			ok(good, "random assignments %s; donate %d, arena %d, kept read %s",
+			   row[i].name, !(mode & 1), !(mode & 2), mode & 4 ? "first" : "last");
 			if (mode || row[i].copies < 0 || tap_eager())
 				continue;
-			ok(n == (uint64_t)row[i].copies * ROUNDS, "%s: %llu assignments copied, want %d",
-			   row[i].name, (unsigned long long)n, row[i].copies * ROUNDS);
+			ok(n == (uint64_t)row[i].copies * ROUNDS,
+			   "%s: %llu assignments copied, want %d", row[i].name,
+			   (unsigned long long)n, row[i].copies * ROUNDS);
 		}
 	}
 	dead_version();

@@ -116,9 +116,9 @@ static void values(int dtype, int rank, bool permuted)
 		memcpy(want + (size_t)whole_index(&b, i) * size, v + (size_t)i * size, size);
 	bool also = !err && !memcmp(got, want, (size_t)n * size);
 	yoke_scope_end(s);
-	ok(good && also, "%s, rank %d%s: slice_at %s, slice_update_at %s %s", yoke_dtype_name(dtype),
-	   rank, permuted ? ", permuted" : "", good ? "right" : "wrong", also ? "right" : "wrong",
-	   yoke_error());
+	ok(good && also, "%s, rank %d%s: slice_at %s, slice_update_at %s %s",
+	   yoke_dtype_name(dtype), rank, permuted ? ", permuted" : "", good ? "right" : "wrong",
+	   also ? "right" : "wrong", yoke_error());
 	yoke_error_clear();
 }
 
@@ -140,7 +140,8 @@ static void cache(void)
 		yoke_scalar_set(at, t);
 		yoke_scalar_set(from, t < W ? 0 : t + 1 - W);
 		yoke_assign_at(var, (yoke_tensor *[]){ at, YOKE_NONE }, row);
-		yoke_tensor *y = yoke_slice_at(var, (yoke_tensor *[]){ from, YOKE_NONE }, DIMS(W, C));
+		yoke_tensor *y =
+			yoke_slice_at(var, (yoke_tensor *[]){ from, YOKE_NONE }, DIMS(W, C));
 		memset(got, 0xff, sizeof got);
 		yoke_read(y, got, sizeof got);
 		if (t >= W - 1)
@@ -152,7 +153,8 @@ static void cache(void)
 	ok(good && !yoke_error_code(), "windows of a cache that is filled %s", yoke_error());
 	ok(stats().plan_misses == first.plan_misses, "one plan serves all starts");
 	ok(stats().assign_copies == first.assign_copies, "the cache is updated in place");
-	ok(stats().live_handles == first.live_handles, "the number of handles is constant: %llu, at first %llu",
+	ok(stats().live_handles == first.live_handles,
+	   "the number of handles is constant: %llu, at first %llu",
 	   (unsigned long long)stats().live_handles, (unsigned long long)first.live_handles);
 	yoke_free(var);
 	yoke_free(row);
@@ -190,8 +192,9 @@ static void hazards(void)
 			yoke_free(var);
 			yoke_free(old);
 			yoke_scope_end(s);
-			ok(good && !yoke_error_code(), "%d elements from %d to %d of the same variable %s", M,
-			   from, to, yoke_error());
+			ok(good && !yoke_error_code(),
+			   "%d elements from %d to %d of the same variable %s", M, from, to,
+			   yoke_error());
 		}
 }
 
@@ -215,7 +218,8 @@ static void out_of_range(void)
 	expect(yoke_read(part, y, sizeof y), YOKE_ERANGE, "slice_at", "axis 0 7 is not in 0..6",
 	       "a start behind the end");
 	yoke_scalar_set(at, -1);
-	expect(yoke_read(part, y, sizeof y), YOKE_ERANGE, "slice_at", "-1", "a start before the beginning");
+	expect(yoke_read(part, y, sizeof y), YOKE_ERANGE, "slice_at", "-1",
+	       "a start before the beginning");
 	yoke_scalar_set(at, 6);
 	ok(!yoke_read(part, y, sizeof y) && y[0] == 6 && y[3] == 9,
 	   "the same evaluation succeeds with a valid start %s",
@@ -223,9 +227,11 @@ static void out_of_range(void)
 
 	yoke_scalar_set(at, 8);
 	yoke_assign_at(var, &at, v);
-	expect(yoke_eval(0, NULL), YOKE_ERANGE, "slice_update_at", "8", "an assignment behind the end");
+	expect(yoke_eval(0, NULL), YOKE_ERANGE, "slice_update_at", "8",
+	       "an assignment behind the end");
 	yoke_scalar_set(at, 1);
-	ok(!yoke_read(var, got, sizeof got) && got[0] == 0 && got[1] == 20 && got[4] == 23 && got[5] == 5,
+	ok(!yoke_read(var, got, sizeof got) && got[0] == 0 && got[1] == 20 && got[4] == 23 &&
+		   got[5] == 5,
 	   "no value was lost %s", yoke_error());
 
 	yoke_tensor *device = yoke_from(yoke_i64, 0, NULL, &far);
@@ -238,17 +244,19 @@ static void out_of_range(void)
 	else
 		expect(yoke_eval(0, NULL), YOKE_ERANGE, "slice_update_at", "start 7",
 		       "an assignment at a start on the device behind the end");
-	expect(yoke_read(var, got, sizeof got), YOKE_EFAILED, "x", "lost", "and what it wrote has failed");
+	expect(yoke_read(var, got, sizeof got), YOKE_EFAILED, "x", "lost",
+	       "and what it wrote has failed");
 	yoke_put(var, x, sizeof x);
-	ok(!yoke_read(var, got, sizeof got) && got[9] == 9, "the variable can be set again %s", yoke_error());
+	ok(!yoke_read(var, got, sizeof got) && got[9] == 9, "the variable can be set again %s",
+	   yoke_error());
 
 	yoke_tensor *i32 = yoke_from(yoke_i32, 0, NULL, &(int32_t){ 1 });
-	expect(yoke_slice_at(var, &i32, DIMS(4)) ? 0 : yoke_error_code(), YOKE_EDTYPE, "slice_at", "i64",
-	       "a start of i32");
-	expect(yoke_slice_at(var, &at, DIMS(11)) ? 0 : yoke_error_code(), YOKE_ERANGE, "slice_at", "11",
-	       "more elements than there are");
-	expect(yoke_assign_at(var, &at, yoke_from(yoke_f64, 1, DIMS(1), (double[]){ 1 })), YOKE_EDTYPE,
-	       "assign_at: ", "f64", "another dtype");
+	expect(yoke_slice_at(var, &i32, DIMS(4)) ? 0 : yoke_error_code(), YOKE_EDTYPE, "slice_at",
+	       "i64", "a start of i32");
+	expect(yoke_slice_at(var, &at, DIMS(11)) ? 0 : yoke_error_code(), YOKE_ERANGE, "slice_at",
+	       "11", "more elements than there are");
+	expect(yoke_assign_at(var, &at, yoke_from(yoke_f64, 1, DIMS(1), (double[]){ 1 })),
+	       YOKE_EDTYPE, "assign_at: ", "f64", "another dtype");
 	expect(yoke_assign_at(v, &at, v), YOKE_EINVAL, "assign", "variable", "not a variable");
 	yoke_free(var);
 }
@@ -256,7 +264,8 @@ static void out_of_range(void)
 enum { B = 3, ROOM = 9, HEADS = 2, WIDTH = 5, TOKEN = HEADS * WIDTH };
 
 // Query [TOKEN] of a sequence of n keys and values, at [ROOM][TOKEN].
-static void attend(const double *q, const double (*k)[TOKEN], const double (*v)[TOKEN], int64_t n, double *y)
+static void attend(const double *q, const double (*k)[TOKEN], const double (*v)[TOKEN], int64_t n,
+		   double *y)
 {
 	for (int h = 0; h < HEADS; h++) {
 		double p[ROOM], sum = 0;
@@ -278,10 +287,12 @@ static void attend(const double *q, const double (*k)[TOKEN], const double (*v)[
 // restarts: one plan, whatever the lengths.
 static void sequences(void)
 {
-	static double k[B][ROOM][TOKEN], v[B][ROOM][TOKEN], q[B][TOKEN], want[B][TOKEN], got[B][TOKEN];
+	static double k[B][ROOM][TOKEN], v[B][ROOM][TOKEN], q[B][TOKEN], want[B][TOKEN],
+		got[B][TOKEN];
 	float put[3][B][TOKEN], back[B][TOKEN];
 	int64_t n[B] = { 0, 3, 1 };
-	yoke_tensor *cache[2], *token[3], *lengths = yoke_variable("lengths", yoke_i64, 1, DIMS(B)), *at[B];
+	yoke_tensor *cache[2], *token[3], *lengths = yoke_variable("lengths", yoke_i64, 1, DIMS(B)),
+					  *at[B];
 	struct yoke_stats first = { 0 };
 	for (int i = 0; i < 2; i++) {
 		static float start[B][ROOM][TOKEN]; // entries not yet written are NaN
@@ -310,7 +321,8 @@ static void sequences(void)
 				v[b][n[b]][d] = (double)put[2][b][d];
 			}
 			yoke_scalar_set(at[b], (double)n[b]++);
-			attend(q[b], (const double(*)[TOKEN])k[b], (const double(*)[TOKEN])v[b], n[b], want[b]);
+			attend(q[b], (const double(*)[TOKEN])k[b], (const double(*)[TOKEN])v[b],
+			       n[b], want[b]);
 		}
 		yoke_put(lengths, n, sizeof n);
 		for (int i = 0; i < 3; i++)
@@ -318,10 +330,12 @@ static void sequences(void)
 		for (int i = 0; i < 2; i++)
 			for (int b = 0; b < B; b++)
 				yoke_assign_at(cache[i],
-					       (yoke_tensor *[]){ yoke_const(b), at[b], YOKE_NONE, YOKE_NONE },
+					       (yoke_tensor *[]){ yoke_const(b), at[b], YOKE_NONE,
+								  YOKE_NONE },
 					       yoke_slice(token[1 + i], 0, b, b + 1, 1));
-		yoke_read(yoke_attention_keys(token[0], cache[0], cache[1], lengths, YOKE_NONE, 1, 0, 0), back,
-			  sizeof back);
+		yoke_read(yoke_attention_keys(token[0], cache[0], cache[1], lengths, YOKE_NONE, 1,
+					      0, 0),
+			  back, sizeof back);
 		for (int b = 0; b < B; b++)
 			for (int d = 0; d < TOKEN; d++)
 				got[b][d] = (double)back[b][d];
@@ -344,10 +358,12 @@ static void sequences(void)
 static void keys_out_of_range(void)
 {
 	float y[4], x[12] = { 1 };
-	yoke_tensor *q = yoke_from(yoke_f32, 4, DIMS(1, 1, 1, 4), x), *k = yoke_from(yoke_f32, 4, DIMS(1, 3, 1, 4), x);
+	yoke_tensor *q = yoke_from(yoke_f32, 4, DIMS(1, 1, 1, 4), x),
+		    *k = yoke_from(yoke_f32, 4, DIMS(1, 3, 1, 4), x);
 	yoke_tensor *n = yoke_scalar(4);
 	yoke_tensor *o = yoke_attention_keys(q, k, k, n, YOKE_NONE, 1, 0, 0);
-	expect(yoke_read(o, y, sizeof y), YOKE_ERANGE, "attention", "4 is not in 0..3", "more keys than there are");
+	expect(yoke_read(o, y, sizeof y), YOKE_ERANGE, "attention", "4 is not in 0..3",
+	       "more keys than there are");
 	yoke_scalar_set(n, 1);
 	ok(!yoke_read(o, y, sizeof y) && y[0] == 1, "the same with one key %s", yoke_error());
 	for (int named = 1; named >= 0; named--)
@@ -355,14 +371,19 @@ static void keys_out_of_range(void)
 			char text[8];
 			snprintf(text, sizeof text, "%d", (int)i);
 			yoke_setting_set("plan.named", named ? "1" : "0");
-			o = yoke_attention_keys(q, k, k, yoke_from(yoke_i64, 0, NULL, &i), YOKE_NONE, 1, 0, 0);
+			o = yoke_attention_keys(q, k, k, yoke_from(yoke_i64, 0, NULL, &i),
+						YOKE_NONE, 1, 0, 0);
 			expect(yoke_read(o, y, sizeof y), refused(), "attention", text,
-			       named ? "so many, on the device" : "so many, on the device, in parts");
+			       named ? "so many, on the device" :
+				       "so many, on the device, in parts");
 		}
-	o = yoke_attention_keys(q, k, k, yoke_from(yoke_i64, 0, NULL, &(int64_t){ 3 }), YOKE_NONE, 1, 0, 0);
+	o = yoke_attention_keys(q, k, k, yoke_from(yoke_i64, 0, NULL, &(int64_t){ 3 }), YOKE_NONE,
+				1, 0, 0);
 	const double share = exp(0.5) / (exp(0.5) + 2);
-	ok(!yoke_read(o, y, sizeof y) && fabs((double)y[0] - share) < 1e-6, "all keys, on the device, in parts: "
-	   "%g, want %g %s", (double)y[0], share, yoke_error());
+	ok(!yoke_read(o, y, sizeof y) && fabs((double)y[0] - share) < 1e-6,
+	   "all keys, on the device, in parts: "
+	   "%g, want %g %s",
+	   (double)y[0], share, yoke_error());
 	float z[24] = { 0 }, w[8];
 	for (int named = 1; named >= 0; named--)
 		for (int64_t i = -1; i <= 4; i += 5) { // in a row of two
@@ -372,7 +393,8 @@ static void keys_out_of_range(void)
 			yoke_tensor *kk = yoke_from(yoke_f32, 4, DIMS(2, 3, 1, 4), z);
 			yoke_tensor *qq = yoke_from(yoke_f32, 4, DIMS(2, 1, 1, 4), z);
 			n = yoke_from(yoke_i64, 1, DIMS(2), (int64_t[]){ 3, i });
-			expect(yoke_read(yoke_attention_keys(qq, kk, kk, n, YOKE_NONE, 1, 0, 0), w, sizeof w),
+			expect(yoke_read(yoke_attention_keys(qq, kk, kk, n, YOKE_NONE, 1, 0, 0), w,
+					 sizeof w),
 			       refused(), named ? "attention" : "gather", named ? text : "1",
 			       named ? "so many of a row" : "so many of a row, in parts");
 		}
@@ -392,7 +414,8 @@ static void everything(bool in_place)
 		sequences();
 	hazards();
 	if (tap_eager()) {
-		skip("out-of-range starts are refused", "it is the call that fails, not the evaluation");
+		skip("out-of-range starts are refused",
+		     "it is the call that fails, not the evaluation");
 		return;
 	}
 	out_of_range();
@@ -420,13 +443,16 @@ int main(int argc, char **argv)
 	everything(true);
 	const char *modules = getenv("YOKE_TEST_MODULES");
 	if (!modules) {
-		skip("the same on a device with neither op", "YOKE_TEST_MODULES does not say where the fault "
+		skip("the same on a device with neither op",
+		     "YOKE_TEST_MODULES does not say where the fault "
 		     "backend is");
 		return done();
 	}
 	char command[4096];
-	snprintf(command, sizeof command, "YOKE_PLUGIN_PATH='%s' YOKE_BACKEND=fault YOKE_FAULT_HOST=0 "
-		 "YOKE_FAULT_LACKS=slice_at,slice_update_at '%s' lacking 2>&1", modules, argv[0]);
+	snprintf(command, sizeof command,
+		 "YOKE_PLUGIN_PATH='%s' YOKE_BACKEND=fault YOKE_FAULT_HOST=0 "
+		 "YOKE_FAULT_LACKS=slice_at,slice_update_at '%s' lacking 2>&1",
+		 modules, argv[0]);
 	ok(tap_run(command), "the same on a device with neither op");
 	return done();
 }

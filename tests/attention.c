@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention of 16-bit numbers and its gradients over several blocks of queries and keys, with and without
-// causal masking and masks, heads of all sizes that kernels treat differently, and NaN in keys and values
-// that some queries do not see, beside loops in float64. attention.t [values|gradients] runs a part.
-// tests/units.sh and wgmma.sh run it on models of matrix units and warp groups.
+// Attention of 16-bit numbers and its gradients over several blocks of queries and keys, with and
+// without causal masking and masks, heads of all sizes that kernels treat differently, and NaN in
+// keys and values that some queries do not see, beside loops in float64. attention.t
+// [values|gradients] runs a part. tests/units.sh and wgmma.sh run it on models of matrix units and
+// warp groups.
 #include "config.h"
 
 #include <math.h>

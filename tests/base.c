@@ -192,7 +192,8 @@ static void settings(void)
 	char **all = yk_param_environment();
 	int as_set = 0, strings = 0, others = 0, here = 0;
 	for (int i = 0; all && all[i]; i++) {
-		as_set += !strcmp(all[i], "YOKE_BASE_STRING=argument") || !strcmp(all[i], "YOKE_BASE_INT=43");
+		as_set += !strcmp(all[i], "YOKE_BASE_STRING=argument") ||
+			  !strcmp(all[i], "YOKE_BASE_INT=43");
 		strings += !strncmp(all[i], "YOKE_BASE_STRING=", 17);
 		others++;
 	}
@@ -220,14 +221,16 @@ static void settings(void)
 	setenv("YOKE_BASE_BAD_RANGE", "-5", 1);
 	forget();
 	is_int(yk_param_int(&bad_range), 3, "out of range in the environment: the default");
-	is(logged, "1 param YOKE_BASE_BAD_RANGE=-5 is not an integer from 0; the default 3 is used\n",
+	is(logged,
+	   "1 param YOKE_BASE_BAD_RANGE=-5 is not an integer from 0; the default 3 is used\n",
 	   "and a line");
 
 	// before any context
 	is_int(yoke_setting_set("threads", "2"), 0, "a setting of the CPU backend");
 	is_int(yoke_setting_set("cpu.isa", "base"), 0, "another");
 	is_int(yoke_setting_set("threads", "-5"), YOKE_EINVAL, "threads=-5");
-	is_error(YOKE_EINVAL, "threads=-5: must be an integer from 0 to 65536", "threads=-5: message");
+	is_error(YOKE_EINVAL, "threads=-5: must be an integer from 0 to 65536",
+		 "threads=-5: message");
 	is_int(yoke_setting_set("base.nit", "1"), YOKE_ENOENT, "unknown setting");
 	is_error(YOKE_ENOENT, "'base.int'", "unknown setting: the nearest");
 	is_int(yoke_setting_set("zzzzzzzzzzzz", "1"), YOKE_ENOENT, "nothing near");
@@ -243,10 +246,12 @@ static void settings(void)
 
 static void counts(void)
 {
-	static const struct { long long n; const char *noun, *want; } cases[] = {
-		{ 0, "file", "0 files" }, { 1, "file", "1 file" }, { 2, "file", "2 files" }, { 1, "class", "1 class" },
-		{ 3, "class", "3 classes" }, { 2, "batch", "2 batches" }, { 2, "copy", "2 copies" }, { 1, "copy", "1 copy" },
-		{ 2, "key", "2 keys" }, { 2, "path", "2 paths" }, { -1, "step", "-1 steps" },
+	static const struct { long long n; const char *noun, *want;
+	} cases[] = {
+		{ 0, "file", "0 files" },  { 1, "file", "1 file" },     { 2, "file", "2 files" },
+		{ 1, "class", "1 class" }, { 3, "class", "3 classes" }, { 2, "batch", "2 batches" },
+		{ 2, "copy", "2 copies" }, { 1, "copy", "1 copy" },     { 2, "key", "2 keys" },
+		{ 2, "path", "2 paths" },  { -1, "step", "-1 steps" },
 	};
 	char text[64];
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
@@ -410,8 +415,8 @@ static void growing(void)
 	}
 	for (size_t i = 0; i < 10000; i++)
 		same &= n[i] == (int64_t)i;
-	ok(!e && same && cap >= 10000 && changes < 20, "an array grew to %zu elements in %d allocations", cap,
-	   changes);
+	ok(!e && same && cap >= 10000 && changes < 20,
+	   "an array grew to %zu elements in %d allocations", cap, changes);
 	int64_t *old = n;
 	size_t old_cap = cap;
 	is_int(yk_grow(&n, &cap, SIZE_MAX / 4, sizeof *n), YOKE_ENOMEM,

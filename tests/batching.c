@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The engine: in every family each request has the bits it has alone, whatever else is in its steps,
-// however its prompt is divided, with shared pages and after it was put back; tokens are those of text
-// generation; choices, masks, stops, adapters; requests end with cancellation or a fault alone, and all pages
-// return. `batching.t device` tests one family in several dtypes, on the device that YOKE_BACKEND names.
+// The engine: in every family each request has the bits it has alone, whatever else is in its
+// steps, however its prompt is divided, with shared pages and after it was put back; tokens are
+// those of text generation; choices, masks, stops, adapters; requests end with cancellation or a
+// fault alone, and all pages return. `batching.t device` tests one family in several dtypes, on the
+// device that YOKE_BACKEND names.
 #include "config.h"
 
 #include <limits.h>
@@ -74,7 +75,8 @@ static void on_event(void *user, const struct yoke_engine_event *v)
 }
 
 // Runs requests to their ends, with results of choices 0 .. 7 each; false: a call failed.
-static bool run_all(yoke_engine *e, struct script *s, int n, struct result (*to)[YOKE_ENGINE_CHOICES])
+static bool run_all(yoke_engine *e, struct script *s, int n,
+		    struct result (*to)[YOKE_ENGINE_CHOICES])
 {
 	int left = 1, step = 0, next = 0;
 	memset(to, 0, (size_t)n * sizeof *to);
@@ -105,14 +107,18 @@ static bool is_idle(yoke_engine *e)
 	struct yoke_engine_stats s = { .size = sizeof s };
 	yoke_engine_stats(e, &s);
 	if (s.running || s.queued || s.pages_used)
-		diag("%lld running, %lld queued, %lld pages used", (long long)s.running, (long long)s.queued, (long long)s.pages_used);
+		diag("%lld running, %lld queued, %lld pages used", (long long)s.running,
+		     (long long)s.queued, (long long)s.pages_used);
 	return !s.running && !s.queued && !s.pages_used && s.ended == s.submitted;
 }
 
 static bool same_result(const struct result *a, const struct result *b)
 {
-	return a->n == b->n && a->scores == b->scores && !memcmp(a->score, b->score, sizeof a->score) && a->reason == b->reason && a->ends == 1 && b->ends == 1 && !memcmp(a->id, b->id, sizeof a->id) &&
-	       !memcmp(a->logprob, b->logprob, sizeof a->logprob) && !memcmp(a->top, b->top, sizeof a->top) &&
+	return a->n == b->n && a->scores == b->scores &&
+	       !memcmp(a->score, b->score, sizeof a->score) && a->reason == b->reason &&
+	       a->ends == 1 && b->ends == 1 && !memcmp(a->id, b->id, sizeof a->id) &&
+	       !memcmp(a->logprob, b->logprob, sizeof a->logprob) &&
+	       !memcmp(a->top, b->top, sizeof a->top) &&
 	       !memcmp(a->top_logprob, b->top_logprob, sizeof a->top_logprob);
 }
 
@@ -121,20 +127,35 @@ static void make_scripts(struct script *s, int64_t context)
 {
 	static const int64_t lengths[REQUESTS] = { 14, 1, 37, 40, 17, 33, 40 };
 	for (int i = 0; i < REQUESTS; i++) {
-		const int64_t longest = context * 5 / 8, count = lengths[i] < longest ? lengths[i] : longest;
-		s[i] = (struct script){ .is = { .count = count, .tokens = 3 + 5 * (i % 4), .logprobs = TOP, .past_end = 1, .seed = 7 + i,
-						.temperature = i % 2 ? 1.3 : 0, .top_k = i == 3 ? 9 : 0, .top_p = i == 5 ? 0.9 : 0,
-						.repetition = i == 4 ? 1.3 : 0, .score_prompt = i == 2 || i == 6 },
+		const int64_t longest = context * 5 / 8,
+			      count = lengths[i] < longest ? lengths[i] : longest;
+		s[i] = (struct script){ .is = { .count = count,
+						.tokens = 3 + 5 * (i % 4),
+						.logprobs = TOP,
+						.past_end = 1,
+						.seed = 7 + i,
+						.temperature = i % 2 ? 1.3 : 0,
+						.top_k = i == 3 ? 9 : 0,
+						.top_p = i == 5 ? 0.9 : 0,
+						.repetition = i == 4 ? 1.3 : 0,
+						.score_prompt = i == 2 || i == 6 },
 					.at = i / 2 * 3 };
 		for (int64_t k = 0; k < count; k++)
-			s[i].prompt[k] = k < 20 ? recorded_ids[k % RECORDED_TOKENS] : (int32_t)((7 * k + 11 * (i / 2)) % RECORDED_VOCAB);
+			s[i].prompt[k] = k < 20 ?
+						 recorded_ids[k % RECORDED_TOKENS] :
+						 (int32_t)((7 * k + 11 * (i / 2)) % RECORDED_VOCAB);
 	}
 }
 
 static bool is_as_generated(yoke_model *m, const struct script *s, const struct result *r)
 {
-	const struct yoke_generation_options o = { .size = sizeof o, .tokens = r->n, .past_end = 1, .temperature = s->is.temperature,
-						   .top_k = s->is.top_k, .top_p = s->is.top_p, .repetition = s->is.repetition,
+	const struct yoke_generation_options o = { .size = sizeof o,
+						   .tokens = r->n,
+						   .past_end = 1,
+						   .temperature = s->is.temperature,
+						   .top_k = s->is.top_k,
+						   .top_p = s->is.top_p,
+						   .repetition = s->is.repetition,
 						   .seed = s->is.seed };
 	const int32_t *prompt[] = { s->prompt };
 	yoke_generation *g = yoke_generation_new(m, 1, prompt, &s->is.count, &o);
@@ -147,7 +168,8 @@ static bool is_as_generated(yoke_model *m, const struct script *s, const struct 
 	return same;
 }
 
-static struct result together[REQUESTS][YOKE_ENGINE_CHOICES], alone[REQUESTS][YOKE_ENGINE_CHOICES], again[REQUESTS][YOKE_ENGINE_CHOICES];
+static struct result together[REQUESTS][YOKE_ENGINE_CHOICES], alone[REQUESTS][YOKE_ENGINE_CHOICES],
+	again[REQUESTS][YOKE_ENGINE_CHOICES];
 
 static const char *write_model(const char *name)
 {
@@ -165,15 +187,17 @@ static int unlike(struct result (*a)[YOKE_ENGINE_CHOICES], struct result (*b)[YO
 {
 	for (int i = 0; i < REQUESTS; i++)
 		if (!same_result(a[i], b[i])) {
-			diag("request %d: %lld and %lld tokens, reasons %d and %d, first %d %.9g and %d %.9g", i, (long long)a[i]->n,
-			     (long long)b[i]->n, a[i]->reason, b[i]->reason, a[i]->id[0], (double)a[i]->logprob[0], b[i]->id[0],
+			diag("request %d: %lld and %lld tokens, reasons %d and %d, first %d %.9g and %d %.9g",
+			     i, (long long)a[i]->n, (long long)b[i]->n, a[i]->reason, b[i]->reason,
+			     a[i]->id[0], (double)a[i]->logprob[0], b[i]->id[0],
 			     (double)b[i]->logprob[0]);
 			return i;
 		}
 	return -1;
 }
 
-static void test_family(const char *name, const char *path, const struct yoke_model_options *how, const char *what)
+static void test_family(const char *name, const char *path, const struct yoke_model_options *how,
+			const char *what)
 {
 	struct script s[REQUESTS];
 	struct yoke_model_info info = { .size = sizeof info };
@@ -192,25 +216,31 @@ static void test_family(const char *name, const char *path, const struct yoke_mo
 		yoke_engine_free(e);
 	}
 	ok(good && idle, "%s %s: requests alone: %s", name, what, yoke_error());
-	ok(good && generated, "%s %s: tokens, greedy and drawn, are those of text generation", name, what);
+	ok(good && generated, "%s %s: tokens, greedy and drawn, are those of text generation", name,
+	   what);
 	yoke_engine *e = engine_of(m, (struct yoke_engine_options){ .slots = 4, .step = 11 });
 	good = e && run_all(e, s, REQUESTS, together);
-	ok(good && unlike(together, alone) < 0 && is_idle(e), "%s %s: together, in steps of 11 tokens, each has the bits it has alone %s", name,
-	   what, yoke_error());
-	struct yoke_engine_stats before = { .size = sizeof before }, after = { .size = sizeof after };
+	ok(good && unlike(together, alone) < 0 && is_idle(e),
+	   "%s %s: together, in steps of 11 tokens, each has the bits it has alone %s", name, what,
+	   yoke_error());
+	struct yoke_engine_stats before = { .size = sizeof before },
+				 after = { .size = sizeof after };
 	yoke_engine_stats(e, &before);
 	good = e && run_all(e, s, REQUESTS, again);
 	yoke_engine_stats(e, &after);
-	ok(good && unlike(again, alone) < 0 && (info.context < 64 || after.cached_tokens > before.cached_tokens + 64),
+	ok(good && unlike(again, alone) < 0 &&
+		   (info.context < 64 || after.cached_tokens > before.cached_tokens + 64),
 	   "%s %s: again, with %lld tokens found in pages, they have the same bits", name, what,
 	   (long long)(after.cached_tokens - before.cached_tokens));
 	yoke_engine_free(e);
-	e = engine_of(m, (struct yoke_engine_options){ .slots = 7, .step = 64, .pages = info.context / 16 + 2 });
+	e = engine_of(m, (struct yoke_engine_options){
+				 .slots = 7, .step = 64, .pages = info.context / 16 + 2 });
 	good = e && run_all(e, s, REQUESTS, again);
 	yoke_engine_stats(e, &after);
-	ok(good && unlike(again, alone) < 0 && is_idle(e) && (info.context != 64 || after.preempted > 0),
-	   "%s %s: with %lld pages, %lld sequences are put back, and have the same bits", name, what, (long long)after.pages,
-	   (long long)after.preempted);
+	ok(good && unlike(again, alone) < 0 && is_idle(e) &&
+		   (info.context != 64 || after.preempted > 0),
+	   "%s %s: with %lld pages, %lld sequences are put back, and have the same bits", name,
+	   what, (long long)after.pages, (long long)after.preempted);
 	yoke_engine_free(e);
 	yoke_model_free(m);
 	yoke_error_clear();
@@ -220,12 +250,17 @@ static void test_dtypes(void)
 {
 	static const char *const quants[] = { "q8_0", "q4_0" };
 	for (int i = 0; i < 2; i++)
-		test_family("llama", write_model("llama"), &(struct yoke_model_options){ .size = sizeof(struct yoke_model_options),
-			    .quant = quants[i], .kv = "f16" }, quants[i]);
+		test_family("llama", write_model("llama"),
+			    &(struct yoke_model_options){ .size = sizeof(struct yoke_model_options),
+							  .quant = quants[i],
+							  .kv = "f16" },
+			    quants[i]);
 	static const char *const dtypes[] = { "f16", "bf16" };
 	for (int i = 0; i < 2; i++)
-		test_family("llama", write_model("llama"), &(struct yoke_model_options){ .size = sizeof(struct yoke_model_options),
-			    .dtype = dtypes[i] }, dtypes[i]);
+		test_family("llama", write_model("llama"),
+			    &(struct yoke_model_options){ .size = sizeof(struct yoke_model_options),
+							  .dtype = dtypes[i] },
+			    dtypes[i]);
 }
 
 static void test_families(void)
@@ -289,7 +324,8 @@ static void test_sampling(yoke_model *m)
 	for (int i = 0; i < 3; i++)
 		good = good && same_result(&r[0][i], &r[1 + i][0]);
 	ok(good && r[0][1].cached == 32 && memcmp(r[0][0].id, r[0][1].id, sizeof r[0][0].id),
-	   "3 choices are those of 3 seeds, and share the prompt's pages: %lld tokens", (long long)r[0][1].cached);
+	   "3 choices are those of 3 seeds, and share the prompt's pages: %lld tokens",
+	   (long long)r[0][1].cached);
 	// masks
 	s[0] = plain(14, 9);
 	s[1] = s[2] = s[3] = s[0];
@@ -300,9 +336,12 @@ static void test_sampling(yoke_model *m)
 	bool even = r[0]->n == 5 && r[0]->reason == YOKE_ENGINE_STOP;
 	for (int64_t i = 0; i < r[0]->n; i++)
 		even = even && r[0]->id[i] % 2 == 0;
-	ok(good && even, "a mask leaves even tokens, and ends the text after 5: %lld tokens", (long long)r[0]->n);
-	ok(r[1]->reason == YOKE_ENGINE_ERROR && r[1]->error == YOKE_EFORMAT && r[2]->error == YOKE_EPERM && r[2]->n == 2 && r[3]->n == 9 &&
-	   r[3]->reason == YOKE_ENGINE_LENGTH, "a mask without a token, and one that fails, end their requests only");
+	ok(good && even, "a mask leaves even tokens, and ends the text after 5: %lld tokens",
+	   (long long)r[0]->n);
+	ok(r[1]->reason == YOKE_ENGINE_ERROR && r[1]->error == YOKE_EFORMAT &&
+		   r[2]->error == YOKE_EPERM && r[2]->n == 2 && r[3]->n == 9 &&
+		   r[3]->reason == YOKE_ENGINE_LENGTH,
+	   "a mask without a token, and one that fails, end their requests only");
 	// stops and biases
 	const int32_t stop[] = { r[3]->id[4] }, other[] = { r[3]->id[0] };
 	const float bias[] = { -100 };
@@ -316,16 +355,18 @@ static void test_sampling(yoke_model *m)
 	s[1].is.bias = bias;
 	s[1].is.biases = 1;
 	good = run_all(e, s, 2, r);
-	ok(good && r[0]->n == first && r[0]->reason == YOKE_ENGINE_STOP && r[0]->last == stop[0], "a stop token ends the text, and is no part of it");
+	ok(good && r[0]->n == first && r[0]->reason == YOKE_ENGINE_STOP && r[0]->last == stop[0],
+	   "a stop token ends the text, and is no part of it");
 	ok(r[1]->n == 9 && r[1]->id[0] != other[0], "a bias of -100 forbids a token");
 	s[0] = plain(60, 0);
 	good = run_all(e, s, 1, r);
-	ok(good && r[0]->n == 4 && r[0]->reason == YOKE_ENGINE_LENGTH, "without a limit a text ends with the context: %lld tokens",
-	   (long long)r[0]->n);
+	ok(good && r[0]->n == 4 && r[0]->reason == YOKE_ENGINE_LENGTH,
+	   "without a limit a text ends with the context: %lld tokens", (long long)r[0]->n);
 	yoke_engine_free(e);
 }
 
-// The log-probabilities of a prompt beside those of each of its tokens as the next one of a shorter prompt.
+// The log-probabilities of a prompt beside those of each of its tokens as the next one of a shorter
+// prompt.
 static void test_scores(yoke_model *m)
 {
 	yoke_engine *e = engine_of(m, (struct yoke_engine_options){ .slots = 2 });
@@ -344,11 +385,13 @@ static void test_scores(yoke_model *m)
 		next.is.biases = 1;
 		next.is.logprobs = 1;
 		good = run_all(e, &next, 1, one) && one[0]->id[0] == id;
-		order = order && r[0]->score_id[i - 1] == id && r[0]->score[i - 1] <= r[0]->score_best[i - 1];
+		order = order && r[0]->score_id[i - 1] == id &&
+			r[0]->score[i - 1] <= r[0]->score_best[i - 1];
 		got[i] = (double)r[0]->score[i - 1];
 		want[i] = (double)one[0]->logprob[0];
 	}
-	ok(good && order, "a prompt of 35 tokens gets 34 log-probabilities, in order: %d", r[0]->scores);
+	ok(good && order, "a prompt of 35 tokens gets 34 log-probabilities, in order: %d",
+	   r[0]->scores);
 	near(got + 1, want + 1, 34, 0, 1, "they are those of the tokens after shorter prompts");
 	yoke_engine_free(e);
 }
@@ -366,12 +409,14 @@ static bool run_plain(yoke_engine *e, int n, int64_t count, int64_t tokens)
 	return run_all(e, s, n, r);
 }
 
-// After a warm-up no step needs a new plan. A step's operands are copied to the device at once, the frequencies of
-// rotary embeddings apart, and its logits are copied back; the host waits for the device once.
+// After a warm-up no step needs a new plan. A step's operands are copied to the device at once, the
+// frequencies of rotary embeddings apart, and its logits are copied back; the host waits for the
+// device once.
 static void test_plans(yoke_model *m)
 {
 	enum { SLOTS = 6, STEPS = 20 };
-	yoke_engine *e = engine_of(m, (struct yoke_engine_options){ .slots = SLOTS, .step = 64, .reuse = -1 });
+	yoke_engine *e = engine_of(
+		m, (struct yoke_engine_options){ .slots = SLOTS, .step = 64, .reuse = -1 });
 	struct yoke_counters before = { .size = sizeof before }, after = before, step = before;
 	bool good = e != NULL;
 	for (int n = 1; n <= SLOTS && good; n++)
@@ -381,9 +426,14 @@ static void test_plans(yoke_model *m)
 		good = run_plain(e, n, 3, 9) && run_plain(e, n, 14, 5) && run_plain(e, n, 33, 4);
 	yoke_counters(&after);
 	yoke_counters_between(&before, &after, &step);
-	ok(good && step.evals > 50 && !step.plan_misses, "after a warm-up, %llu of %llu steps need a new plan %s",
+	ok(good && step.evals > 50 && !step.plan_misses,
+	   "after a warm-up, %llu of %llu steps need a new plan %s",
 	   (unsigned long long)step.plan_misses, (unsigned long long)step.evals, yoke_error());
-	struct yoke_engine_request r = { .size = sizeof r, .prompt = recorded_ids, .count = 1, .tokens = STEPS + 5, .past_end = 1 };
+	struct yoke_engine_request r = { .size = sizeof r,
+					 .prompt = recorded_ids,
+					 .count = 1,
+					 .tokens = STEPS + 5,
+					 .past_end = 1 };
 	for (int i = 0; i < SLOTS && good; i++)
 		good = yoke_engine_submit(e, &r) > 0;
 	good = good && yoke_engine_step(e) > 0;
@@ -392,8 +442,11 @@ static void test_plans(yoke_model *m)
 		good = yoke_engine_step(e) > 0;
 	yoke_counters(&after);
 	yoke_counters_between(&before, &after, &step);
-	ok(good && step.evals == STEPS && step.copies_up <= 2 * STEPS && step.copies_down == STEPS && step.waits <= STEPS, "a step: %.2f launches, copies %.2f up %.2f down, %.2f waits",
-	   (double)step.launches / STEPS, (double)step.copies_up / STEPS, (double)step.copies_down / STEPS, (double)step.waits / STEPS);
+	ok(good && step.evals == STEPS && step.copies_up <= 2 * STEPS &&
+		   step.copies_down == STEPS && step.waits <= STEPS,
+	   "a step: %.2f launches, copies %.2f up %.2f down, %.2f waits",
+	   (double)step.launches / STEPS, (double)step.copies_up / STEPS,
+	   (double)step.copies_down / STEPS, (double)step.waits / STEPS);
 	while (good && yoke_engine_step(e) > 0)
 		;
 	yoke_engine_free(e);
@@ -415,7 +468,9 @@ static void test_refused(yoke_model *m)
 		{ "a NaN temperature", YOKE_EINVAL, { .count = 3, .temperature = NAN } },
 		{ "21 alternatives", YOKE_EINVAL, { .count = 3, .logprobs = 21 } },
 		{ "an unknown adapter", YOKE_ENOENT, { .count = 3, .adapter = "none" } },
-		{ "a stop outside of the vocabulary", YOKE_ERANGE, { .count = 3, .stops = 1, .stop = beyond } },
+		{ "a stop outside of the vocabulary",
+		  YOKE_ERANGE,
+		  { .count = 3, .stops = 1, .stop = beyond } },
 	};
 	static int32_t prompt[64];
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
@@ -426,34 +481,46 @@ static void test_refused(yoke_model *m)
 		ok(got == bad[i].error, "%s is refused: %s", bad[i].what, yoke_error());
 		yoke_error_clear();
 	}
-	struct yoke_engine_request r = { .size = sizeof r, .prompt = prompt, .count = 3, .tokens = 1 };
+	struct yoke_engine_request r = {
+		.size = sizeof r, .prompt = prompt, .count = 3, .tokens = 1
+	};
 	struct yoke_engine_stats s = { .size = sizeof s };
 	int64_t id[4];
 	for (int i = 0; i < 4; i++)
 		id[i] = yoke_engine_submit(e, &r);
 	ok(id[0] == 1 && id[1] == 2 && id[2] == 3 && id[3] == YOKE_EBUSY,
-	   "two requests have slots, one waits, and the full queue refuses another: %s", yoke_error());
+	   "two requests have slots, one waits, and the full queue refuses another: %s",
+	   yoke_error());
 	yoke_error_clear();
-	ok(yoke_engine_stats(e, &s) == 0 && s.waiting == 1 && s.queued == 3, "one waits: %d of %d", (int)s.waiting, (int)s.queued);
+	ok(yoke_engine_stats(e, &s) == 0 && s.waiting == 1 && s.queued == 3, "one waits: %d of %d",
+	   (int)s.waiting, (int)s.queued);
 	while (yoke_engine_step(e) > 0)
 		;
 	r.choices = 2;
-	const int64_t pair = yoke_engine_submit(e, &r), after = yoke_engine_submit(e, &r), refused = yoke_engine_submit(e, &r);
-	ok(pair > 0 && after > 0 && refused == YOKE_EBUSY, "two choices take both slots: %s", yoke_error());
+	const int64_t pair = yoke_engine_submit(e, &r), after = yoke_engine_submit(e, &r),
+		      refused = yoke_engine_submit(e, &r);
+	ok(pair > 0 && after > 0 && refused == YOKE_EBUSY, "two choices take both slots: %s",
+	   yoke_error());
 	yoke_error_clear();
 	ok(yoke_engine_cancel(e, 99) == YOKE_ENOENT, "an unknown request cannot be cancelled");
 	yoke_error_clear();
 	yoke_engine_free(e);
-	ok(!engine_of(m, (struct yoke_engine_options){ .slots = 300 }) && yoke_error_code() == YOKE_EINVAL, "300 slots are refused: %s",
-	   yoke_error());
+	ok(!engine_of(m, (struct yoke_engine_options){ .slots = 300 }) &&
+		   yoke_error_code() == YOKE_EINVAL,
+	   "300 slots are refused: %s", yoke_error());
 	yoke_error_clear();
 }
 
 static void test_cancel(yoke_model *m)
 {
 	yoke_engine *e = engine_of(m, (struct yoke_engine_options){ .slots = 2 });
-	struct yoke_engine_request r = { .size = sizeof r, .prompt = recorded_ids, .count = RECORDED_TOKENS, .tokens = 20, .past_end = 1 };
-	const int64_t a = yoke_engine_submit(e, &r), b = yoke_engine_submit(e, &r), c = yoke_engine_submit(e, &r);
+	struct yoke_engine_request r = { .size = sizeof r,
+					 .prompt = recorded_ids,
+					 .count = RECORDED_TOKENS,
+					 .tokens = 20,
+					 .past_end = 1 };
+	const int64_t a = yoke_engine_submit(e, &r), b = yoke_engine_submit(e, &r),
+		      c = yoke_engine_submit(e, &r);
 	int64_t tokens[4] = { 0 };
 	int reason[4] = { 0 };
 	yoke_engine_step(e);
@@ -466,8 +533,10 @@ static void test_cancel(yoke_model *m)
 		tokens[v.request] += v.kind == YOKE_ENGINE_TOKEN;
 		reason[v.request] += v.kind == YOKE_ENGINE_END ? v.reason : 0;
 	}
-	ok(tokens[a] == 1 && reason[a] == YOKE_ENGINE_CANCELLED && tokens[c] == 0 && reason[c] == YOKE_ENGINE_CANCELLED && tokens[b] == 20 &&
-	   reason[b] == YOKE_ENGINE_LENGTH && is_idle(e), "running and waiting requests are cancelled, others go on: %lld %lld %lld tokens",
+	ok(tokens[a] == 1 && reason[a] == YOKE_ENGINE_CANCELLED && tokens[c] == 0 &&
+		   reason[c] == YOKE_ENGINE_CANCELLED && tokens[b] == 20 &&
+		   reason[b] == YOKE_ENGINE_LENGTH && is_idle(e),
+	   "running and waiting requests are cancelled, others go on: %lld %lld %lld tokens",
 	   (long long)tokens[a], (long long)tokens[b], (long long)tokens[c]);
 	ok(yoke_engine_cancel(e, a) == YOKE_ENOENT, "a request that has ended cannot be cancelled");
 	yoke_error_clear();
@@ -484,7 +553,11 @@ struct client {
 static void *client_thread(void *arg)
 {
 	struct client *c = arg;
-	struct yoke_engine_request r = { .size = sizeof r, .prompt = recorded_ids, .count = RECORDED_TOKENS, .tokens = 4, .past_end = 1 };
+	struct yoke_engine_request r = { .size = sizeof r,
+					 .prompt = recorded_ids,
+					 .count = RECORDED_TOKENS,
+					 .tokens = 4,
+					 .past_end = 1 };
 	for (int i = 0; i < 25; i++) {
 		const int64_t id = yoke_engine_submit(c->e, &r);
 		c->failed += id < 0;
@@ -517,7 +590,8 @@ static void test_threads(yoke_model *m)
 	for (int i = 0; i < 4; i++)
 		pthread_join(thread[i], NULL);
 	yoke_engine_step(e);
-	ok(ends == 100 && is_idle(e), "4 threads submit and cancel 100 requests: %lld ended", (long long)ends);
+	ok(ends == 100 && is_idle(e), "4 threads submit and cancel 100 requests: %lld ended",
+	   (long long)ends);
 	ok(yoke_engine_wait(e, 0) == 0, "an idle engine has nothing to step");
 	yoke_engine_free(e);
 }
@@ -525,9 +599,12 @@ static void test_threads(yoke_model *m)
 // ---- adapters ----
 
 // Writes an adapter whose matrices are random.
-static void write_adapter(const char *model, const char *targets, int64_t rank, const char *name, char path[300])
+static void write_adapter(const char *model, const char *targets, int64_t rank, const char *name,
+			  char path[300])
 {
-	const struct yoke_lora_options o = { .size = sizeof o, .rank = rank, .alpha = 2 * (double)rank, .targets = targets };
+	const struct yoke_lora_options o = {
+		.size = sizeof o, .rank = rank, .alpha = 2 * (double)rank, .targets = targets
+	};
 	yoke_tensor *p[64];
 	yoke_model *m = yoke_model_open(model, NULL);
 	yoke_model_adapt(m, &o);
@@ -555,8 +632,10 @@ static void test_adapters(const char *model)
 	write_adapter(base, "all", 2, "b", path[1]);
 	yoke_model *m = yoke_model_open(base, NULL);
 	yoke_engine *e = engine_of(m, (struct yoke_engine_options){ .slots = 5, .step = 20 });
-	ok(e && !yoke_engine_adapter(e, "a", path[0]) && !yoke_engine_adapter(e, "b", path[1]), "two adapters are opened: %s", yoke_error());
-	ok(yoke_engine_adapter(e, "a", path[1]) == YOKE_EINVAL && yoke_engine_adapter(e, "c", folder) < 0,
+	ok(e && !yoke_engine_adapter(e, "a", path[0]) && !yoke_engine_adapter(e, "b", path[1]),
+	   "two adapters are opened: %s", yoke_error());
+	ok(yoke_engine_adapter(e, "a", path[1]) == YOKE_EINVAL &&
+		   yoke_engine_adapter(e, "c", folder) < 0,
 	   "a name that is used, and a folder without an adapter, are refused");
 	yoke_error_clear();
 	make_scripts(s, 64);
@@ -567,7 +646,8 @@ static void test_adapters(const char *model)
 		s[i].at = 0;
 		good = run_all(e, &s[i], 1, &alone[i]);
 	}
-	ok(good && unlike(together, alone) < 0 && is_idle(e), "requests with different adapters have the bits they have alone %s", yoke_error());
+	ok(good && unlike(together, alone) < 0 && is_idle(e),
+	   "requests with different adapters have the bits they have alone %s", yoke_error());
 	for (int k = 0; k < 3; k++) {
 		s[k] = plain(14, 12);
 		s[k].is.adapter = names[k];
@@ -613,15 +693,17 @@ static void test_faults(const char *path, const struct fault_control *ctl, const
 	const long step = tap_long() ? 1 : calls / 12 + 1;
 	for (long k = 1; k <= calls && good; k += step, rounds++) {
 		ctl->arm(kind, k);
-		good = run_all(e, s, REQUESTS, together) && unlike(together, alone) < 0 && is_idle(e);
+		good = run_all(e, s, REQUESTS, together) && unlike(together, alone) < 0 &&
+		       is_idle(e);
 		ctl->arm(kind, 0);
 		yoke_error_clear();
-		good = good && run_all(e, s, REQUESTS, again) && unlike(again, alone) < 0 && is_idle(e);
+		good = good && run_all(e, s, REQUESTS, again) && unlike(again, alone) < 0 &&
+		       is_idle(e);
 	}
 	yoke_engine_stats(e, &stats);
 	ok(good && (calls == 0) == (stats.failed_steps == 0) && stats.failed_steps <= rounds,
-	   "%s: in %d rounds with a failed call, %lld steps fail, and all requests have their tokens %s", kind, rounds,
-	   (long long)stats.failed_steps, yoke_error());
+	   "%s: in %d rounds with a failed call, %lld steps fail, and all requests have their tokens %s",
+	   kind, rounds, (long long)stats.failed_steps, yoke_error());
 	yoke_error_clear();
 	yoke_engine_free(e);
 	yoke_model_free(m);
@@ -639,7 +721,9 @@ static void test_many_faults(yoke_model *m, const struct fault_control *ctl)
 	yoke_engine_step(e);
 	for (int i = 0; i < REQUESTS; i++)
 		s[i].at = 0;
-	struct yoke_engine_request r = { .size = sizeof r, .prompt = recorded_ids, .count = RECORDED_TOKENS, .tokens = 1 };
+	struct yoke_engine_request r = {
+		.size = sizeof r, .prompt = recorded_ids, .count = RECORDED_TOKENS, .tokens = 1
+	};
 	good = good && yoke_engine_submit(e, &r) > 0 && yoke_engine_step(e) == 0;
 	const long launches = ctl->calls("run") - before; // of a step
 	const long every[] = { 1, launches + launches / 2, 7 * launches };
@@ -661,18 +745,21 @@ static void test_many_faults(yoke_model *m, const struct fault_control *ctl)
 		failed[rounds] = count_reason(together, YOKE_ENGINE_ERROR);
 		for (int i = 0; i < REQUESTS; i++)
 			wrong += together[i]->ends != 1 ||
-				 (together[i]->reason == YOKE_ENGINE_ERROR ? together[i]->error >= 0 : !same_result(together[i], alone[i]));
+				 (together[i]->reason == YOKE_ENGINE_ERROR ?
+					  together[i]->error >= 0 :
+					  !same_result(together[i], alone[i]));
 		good = good && left == 0 && is_idle(e);
 	}
 	good = good && run_all(e, s, REQUESTS, again) && unlike(again, alone) < 0 && is_idle(e);
 	ok(good && !wrong && failed[0] == REQUESTS && failed[1] < REQUESTS && failed[2] == 0,
-	   "each n-th launch fails, with %ld in a step: for n = %ld, %ld, %ld %d, %d, %d of %d requests end with the error", launches,
-	   every[0], every[1], every[2], failed[0], failed[1], failed[2], REQUESTS);
+	   "each n-th launch fails, with %ld in a step: for n = %ld, %ld, %ld %d, %d, %d of %d requests end with the error",
+	   launches, every[0], every[1], every[2], failed[0], failed[1], failed[2], REQUESTS);
 	yoke_error_clear();
 	yoke_engine_free(e);
 }
 
-// All steps fail until one request has ended with the error: the other one, which ran beside it, goes on.
+// All steps fail until one request has ended with the error: the other one, which ran beside it,
+// goes on.
 static void test_one_at_fault(yoke_model *m, const struct fault_control *ctl)
 {
 	struct script s[REQUESTS];
@@ -691,12 +778,15 @@ static void test_one_at_fault(yoke_model *m, const struct fault_control *ctl)
 		left = yoke_engine_step(e);
 	}
 	ctl->arm("run", 0);
-	ok(good && together[0]->reason == YOKE_ENGINE_ERROR && together[0]->error < 0 && same_result(together[1], alone[1]) && is_idle(e),
-	   "a request that fails alone ends with the error (%s), and the one beside it has its tokens", yoke_error_name(together[0]->error));
+	ok(good && together[0]->reason == YOKE_ENGINE_ERROR && together[0]->error < 0 &&
+		   same_result(together[1], alone[1]) && is_idle(e),
+	   "a request that fails alone ends with the error (%s), and the one beside it has its tokens",
+	   yoke_error_name(together[0]->error));
 	yoke_engine_free(e);
 }
 
-// Launches fail for lack of memory in the first steps: the next ones are smaller, and no request is at fault.
+// Launches fail for lack of memory in the first steps: the next ones are smaller, and no request is
+// at fault.
 static void test_memory(yoke_model *m, const struct fault_control *ctl)
 {
 	struct script s[REQUESTS];
@@ -704,7 +794,8 @@ static void test_memory(yoke_model *m, const struct fault_control *ctl)
 	int64_t largest = 0;
 	int left = 1;
 	make_scripts(s, 64);
-	yoke_engine *e = engine_of(m, (struct yoke_engine_options){ .slots = 4, .step = 64, .reuse = -1 });
+	yoke_engine *e =
+		engine_of(m, (struct yoke_engine_options){ .slots = 4, .step = 64, .reuse = -1 });
 	bool good = e && run_all(e, s, REQUESTS, alone);
 	memset(together, 0, sizeof together);
 	for (int i = 0; i < REQUESTS && good; i++) {
@@ -717,17 +808,19 @@ static void test_memory(yoke_model *m, const struct fault_control *ctl)
 		left = yoke_engine_step(e);
 		yoke_engine_stats(e, &stats);
 		if (step > 0 && step < 30)
-			largest = stats.last_step_tokens > largest ? stats.last_step_tokens : largest;
+			largest =
+				stats.last_step_tokens > largest ? stats.last_step_tokens : largest;
 	}
 	ctl->how("error");
-	ok(good && stats.failed_steps == 4 && largest > 0 && largest <= 4 && unlike(together, alone) < 0 && is_idle(e),
-	   "after %lld lacks of memory steps have %lld of 64 tokens, and all requests have their tokens", (long long)stats.failed_steps,
-	   (long long)largest);
+	ok(good && stats.failed_steps == 4 && largest > 0 && largest <= 4 &&
+		   unlike(together, alone) < 0 && is_idle(e),
+	   "after %lld lacks of memory steps have %lld of 64 tokens, and all requests have their tokens",
+	   (long long)stats.failed_steps, (long long)largest);
 	yoke_engine_free(e);
 }
 
-// No memory is left during one step, for each step of a run: that step fails, and so does the new cache until
-// memory returns.
+// No memory is left during one step, for each step of a run: that step fails, and so does the new
+// cache until memory returns.
 static int starved(void)
 {
 	struct script s[REQUESTS];
@@ -762,8 +855,8 @@ static int starved(void)
 	}
 	yoke_engine_stats(e, &stats);
 	ok(good && stats.failed_steps >= rounds / 2 && rounds > 20,
-	   "without memory in each of %d steps, %lld fail, and all requests have their tokens %s", rounds, (long long)stats.failed_steps,
-	   yoke_error());
+	   "without memory in each of %d steps, %lld fail, and all requests have their tokens %s",
+	   rounds, (long long)stats.failed_steps, yoke_error());
 	yoke_engine_free(e);
 	yoke_model_free(m);
 	yoke_use(NULL);
@@ -775,7 +868,8 @@ static void test_fault_backend(const char *path)
 {
 	static const char *const kinds[] = { "run", "put", "get", "late", "mark", "event" };
 	yoke_context *c = yoke_context_new("fault"), *was = c ? yoke_use(c) : NULL;
-	const struct fault_control *ctl = c && c->device->ops->ext ? c->device->ops->ext("fault") : NULL;
+	const struct fault_control *ctl =
+		c && c->device->ops->ext ? c->device->ops->ext("fault") : NULL;
 	if (!ctl) {
 		yoke_error_clear();
 		skip("faults", "the fault backend is not loaded");
@@ -804,8 +898,10 @@ static void test_pages(void)
 	const int32_t x = yk_page_alloc(p), y = yk_page_alloc(p);
 	yk_page_filled(p, x, &a, tokens[0]);
 	yk_page_filled(p, y, &a, tokens[1]);
-	ok(yk_page_find(p, &other, tokens[0]) == YK_NO_PAGE, "pages of another variant are not found");
-	ok(yk_page_find(p, &b, tokens[1]) == YK_NO_PAGE && yk_page_find(p, &b, tokens[0]) == x && yk_page_find(p, &b, tokens[1]) == y,
+	ok(yk_page_find(p, &other, tokens[0]) == YK_NO_PAGE,
+	   "pages of another variant are not found");
+	ok(yk_page_find(p, &b, tokens[1]) == YK_NO_PAGE && yk_page_find(p, &b, tokens[0]) == x &&
+		   yk_page_find(p, &b, tokens[1]) == y,
 	   "pages are found by their tokens and those before");
 	yk_page_release(p, y);
 	yk_page_release(p, x);
@@ -816,7 +912,8 @@ static void test_pages(void)
 	yk_page_alloc(p);
 	ok(yk_page_alloc(p) == y, "the last page of a sequence is reused first");
 	b = yk_page_chain_of(0);
-	ok(yk_page_find(p, &b, tokens[0]) == x && yk_page_find(p, &b, tokens[1]) == YK_NO_PAGE && yk_page_alloc(p) == YK_NO_PAGE,
+	ok(yk_page_find(p, &b, tokens[0]) == x && yk_page_find(p, &b, tokens[1]) == YK_NO_PAGE &&
+		   yk_page_alloc(p) == YK_NO_PAGE,
 	   "the page before is still found; then all pages are used");
 	yk_pages_free(p);
 }

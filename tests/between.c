@@ -81,8 +81,8 @@ static void back_and_forth(struct side *side)
 		free(data);
 		free(other);
 	}
-	ok(!err && !bad, "copies back and forth between devices: %llu bytes differ %s", (unsigned long long)bad,
-	   yoke_error());
+	ok(!err && !bad, "copies back and forth between devices: %llu bytes differ %s",
+	   (unsigned long long)bad, yoke_error());
 }
 
 static int child(const char *first, const char *second)
@@ -116,8 +116,8 @@ static int child(const char *first, const char *second)
 		ok(err == YOKE_EDEVICE, "a copy that fails: %s", yoke_error_name(err));
 		yoke_error_clear();
 	}
-	int err = yk_copy_between(side[0].queue, side[0].segment, ROOM / 2, side[0].queue, side[0].segment, 0,
-				  ROOM / 4);
+	int err = yk_copy_between(side[0].queue, side[0].segment, ROOM / 2, side[0].queue,
+				  side[0].segment, 0, ROOM / 4);
 	memcpy(side[0].image + ROOM / 2, side[0].image, ROOM / 4);
 	ok(!err && !differ(&side[0]), "a copy within one device %s", yoke_error());
 	for (int k = 0; k < 2; k++) {
@@ -144,8 +144,10 @@ int main(int argc, char **argv)
 	setenv("YOKE_FAULT_DEVICES", "2", 1);
 	setenv("POCL_DEVICES", "pthread pthread", 1);
 	pair(argv[0], "", "fault:0", "fault:1");
-	pair(argv[0], "YOKE_FAULT_DEFER=1 YOKE_FAULT_LAG=2 YOKE_FAULT_HOST=0", "fault:0", "fault:1");
-	pair(argv[0], "YOKE_FAULT_LACKS=table_between,event_after YOKE_FAULT_LAG=2", "fault:0", "fault:1");
+	pair(argv[0], "YOKE_FAULT_DEFER=1 YOKE_FAULT_LAG=2 YOKE_FAULT_HOST=0", "fault:0",
+	     "fault:1");
+	pair(argv[0], "YOKE_FAULT_LACKS=table_between,event_after YOKE_FAULT_LAG=2", "fault:0",
+	     "fault:1");
 	pair(argv[0], "YOKE_FAULT_DEFER=1", "fault:0", "cpu:0");
 	if (opencl) {
 		pair(argv[0], "", "opencl:0", "opencl:1");

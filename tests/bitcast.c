@@ -43,8 +43,9 @@ static bool pair(int from, int to, enum layout layout)
 		return refused(y, YOKE_ESHAPE);
 	bytes_of(&a, want);
 	memset(got, 0xa5, sizeof got);
-	bool good = y && yoke_dtype(y) == to && yoke_dim(y, -1) == bytes / (int64_t)size && yoke_rank(y) == a.rank &&
-		    !yoke_read(y, got, (size_t)all) && !memcmp(got, want, (size_t)all);
+	bool good = y && yoke_dtype(y) == to && yoke_dim(y, -1) == bytes / (int64_t)size &&
+		    yoke_rank(y) == a.rank && !yoke_read(y, got, (size_t)all) &&
+		    !memcmp(got, want, (size_t)all);
 	// a kernel's operand: followed by another conversion
 	yoke_tensor *z = yoke_cast(yoke_bitcast(view_of(&a), to), yoke_f64);
 	double f[8 * ELEMENTS];
@@ -89,22 +90,30 @@ static uint64_t cost(yoke_tensor *y)
 static void copies(void)
 {
 	yoke_scope *s = yoke_scope_begin("copies");
-	yoke_tensor *x = yoke_variable("x", yoke_f32, 2, d32), *b = yoke_variable("b", yoke_u8, 1, d33);
+	yoke_tensor *x = yoke_variable("x", yoke_f32, 2, d32),
+		    *b = yoke_variable("b", yoke_u8, 1, d33);
 	yoke_tensor *one = yoke_const(1), *t = yoke_permute(x, (int[]){ 1, 0 });
-	ok(cost(yoke_add(yoke_bitcast(x, yoke_i32), one)) == 1, "between dtypes of equal size nothing is copied");
+	ok(cost(yoke_add(yoke_bitcast(x, yoke_i32), one)) == 1,
+	   "between dtypes of equal size nothing is copied");
 	ok(cost(yoke_add(yoke_bitcast(t, yoke_i32), one)) == 1, "a permuted view is not copied");
-	ok(cost(yoke_add(yoke_bitcast(x, yoke_u8), one)) == 1, "a cast to smaller elements is not copied");
-	ok(cost(yoke_add(yoke_bitcast(yoke_flip(x, YOKE_AXIS(0)), yoke_u8), one)) == 1, "reversed rows are not copied");
+	ok(cost(yoke_add(yoke_bitcast(x, yoke_u8), one)) == 1,
+	   "a cast to smaller elements is not copied");
+	ok(cost(yoke_add(yoke_bitcast(yoke_flip(x, YOKE_AXIS(0)), yoke_u8), one)) == 1,
+	   "reversed rows are not copied");
 	ok(cost(yoke_add(yoke_bitcast(t, yoke_u8), one)) == 2, "a strided last axis is copied");
-	ok(cost(yoke_add(yoke_bitcast(x, yoke_f64), one)) == 1, "a cast to larger elements is not copied");
+	ok(cost(yoke_add(yoke_bitcast(x, yoke_f64), one)) == 1,
+	   "a cast to larger elements is not copied");
 	ok(cost(yoke_add(yoke_bitcast(yoke_slice(x, 1, 2, 6, 1), yoke_i64), one)) == 1,
 	   "an offset that is a multiple of them is not copied");
 	ok(cost(yoke_add(yoke_bitcast(yoke_slice(x, 1, 1, 7, 1), yoke_i64), one)) == 2,
 	   "an offset between two elements is copied");
-	ok(cost(yoke_add(yoke_bitcast(yoke_slice(b, 0, 0, 32, 1), yoke_f32), one)) == 1, "bytes from the first one");
-	ok(cost(yoke_add(yoke_bitcast(yoke_slice(b, 0, 1, 33, 1), yoke_f32), one)) == 2, "bytes from the second one");
+	ok(cost(yoke_add(yoke_bitcast(yoke_slice(b, 0, 0, 32, 1), yoke_f32), one)) == 1,
+	   "bytes from the first one");
+	ok(cost(yoke_add(yoke_bitcast(yoke_slice(b, 0, 1, 33, 1), yoke_f32), one)) == 2,
+	   "bytes from the second one");
 	int32_t bits[8];
-	ok(!yoke_read(yoke_bitcast(yoke_full(yoke_f32, 1, d8, 1), yoke_i32), bits, sizeof bits) && bits[7] == 0x3f800000,
+	ok(!yoke_read(yoke_bitcast(yoke_full(yoke_f32, 1, d8, 1), yoke_i32), bits, sizeof bits) &&
+		   bits[7] == 0x3f800000,
 	   "a literal can be bitcast");
 	yoke_free(x);
 	yoke_free(b);
@@ -126,7 +135,8 @@ static void in_place(void)
 	yoke_scope *s = yoke_scope_begin("in place");
 	yoke_stats(&before);
 	// an i32 over an i32 of the same bytes
-	yoke_assign(v, yoke_bitcast(yoke_xor(yoke_bitcast(v, yoke_i32), yoke_const(INT32_MIN)), yoke_f32));
+	yoke_assign(v, yoke_bitcast(yoke_xor(yoke_bitcast(v, yoke_i32), yoke_const(INT32_MIN)),
+				    yoke_f32));
 	yoke_read(v, got, sizeof got);
 	yoke_stats(&after);
 	for (int i = 0; i < 8; i++)
@@ -147,7 +157,8 @@ static void in_place(void)
 	// two readers, of which either alone would permit it
 	yoke_put(v, f, sizeof f);
 	yoke_tensor *i = yoke_bitcast(v, yoke_i32);
-	yoke_assign(v, yoke_add(yoke_mul(v, yoke_const(2)), yoke_cast(yoke_shr(i, yoke_const(31)), yoke_f32)));
+	yoke_assign(v, yoke_add(yoke_mul(v, yoke_const(2)),
+				yoke_cast(yoke_shr(i, yoke_const(31)), yoke_f32)));
 	for (int k = 0; k < 8; k++)
 		want[k] = 2 * f[k] - (f[k] < 0);
 	yoke_read(v, got, sizeof got);
@@ -174,7 +185,8 @@ static void on_the_way(void)
 	memset(got, 0xa5, sizeof got);
 	yoke_tensor *all = yoke_concat(2, (yoke_tensor *[]){ head, yoke_bitcast(y, yoke_u8) }, 0);
 	ok(!yoke_read(all, got, 37) && !memcmp(got, want, 37), "concatenated at an odd offset");
-	ok(!yoke_read(yoke_bitcast(yoke_slice(all, 0, 5, 37, 1), yoke_f32), got, 32) && !memcmp(got, sum, 32),
+	ok(!yoke_read(yoke_bitcast(yoke_slice(all, 0, 5, 37, 1), yoke_f32), got, 32) &&
+		   !memcmp(got, sum, 32),
 	   "and sliced out again");
 	int32_t bits[8], read[8];
 	memcpy(bits, sum, sizeof bits);
@@ -192,7 +204,8 @@ static void on_the_way(void)
 	int32_t joined[13];
 	y = yoke_bitcast(yoke_add(x, yoke_const(1)), yoke_i32);
 	y = yoke_concat(2, (yoke_tensor *[]){ yoke_iota(yoke_i32, 1, (int64_t[]){ 5 }, 0), y }, 0);
-	ok(!yoke_read(y, joined, sizeof joined) && joined[4] == 4 && !memcmp(joined + 5, bits, sizeof bits),
+	ok(!yoke_read(y, joined, sizeof joined) && joined[4] == 4 &&
+		   !memcmp(joined + 5, bits, sizeof bits),
 	   "concatenated where they are computed");
 	y = yoke_bitcast(yoke_bitcast(yoke_add(x, yoke_const(1)), yoke_u8), yoke_f32);
 	ok(!yoke_read(y, got, 32) && !memcmp(got, sum, 32), "a round trip");
@@ -202,17 +215,21 @@ static void on_the_way(void)
 static void refusals(void)
 {
 	yoke_scope *s = yoke_scope_begin("refusals");
-	yoke_tensor *x = yoke_variable("x", yoke_f32, 1, d8), *b = yoke_variable("b", yoke_u8, 1, d33), *g;
+	yoke_tensor *x = yoke_variable("x", yoke_f32, 1, d8),
+		    *b = yoke_variable("b", yoke_u8, 1, d33), *g;
 	ok(refused(yoke_bitcast(x, yoke_bool), YOKE_EDTYPE), "bitcast to bool is refused");
 	ok(refused(yoke_bitcast(x, 77), YOKE_EDTYPE), "bitcast to an unknown dtype is refused");
-	ok(refused(yoke_bitcast(b, yoke_f32), YOKE_ESHAPE), "a size that is no multiple of the element is refused");
+	ok(refused(yoke_bitcast(b, yoke_f32), YOKE_ESHAPE),
+	   "a size that is no multiple of the element is refused");
 	ok(refused(yoke_bitcast(yoke_sum(x, YOKE_ALL), yoke_u8), YOKE_ESHAPE),
 	   "bitcast of a scalar to another size is refused");
-	yoke_tensor *y = yoke_bitcast(yoke_and(yoke_bitcast(x, yoke_i32), yoke_const(-2)), yoke_f32);
+	yoke_tensor *y =
+		yoke_bitcast(yoke_and(yoke_bitcast(x, yoke_i32), yoke_const(-2)), yoke_f32);
 	ok(yoke_grad(yoke_sum(yoke_mul(x, y), YOKE_ALL), 1, &x, &g) == YOKE_EUNSUPPORTED &&
 		   strstr(yoke_error(), "bitcast has no gradient"), "a bitcast has no gradient");
 	yoke_error_clear();
-	ok(!yoke_grad(yoke_sum(yoke_mul(x, yoke_stop_grad(y)), YOKE_ALL), 1, &x, &g), "other operands have gradients");
+	ok(!yoke_grad(yoke_sum(yoke_mul(x, yoke_stop_grad(y)), YOKE_ALL), 1, &x, &g),
+	   "other operands have gradients");
 	yoke_free(x);
 	yoke_free(b);
 	yoke_scope_end(s);

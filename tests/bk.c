@@ -51,8 +51,8 @@ static void undraw(const struct yk_parameters *ps)
 // ---- a mixture, token by token ----
 
 // x [E] -> y [E]; p [experts]; counts selections
-static void moe_ref(double *const *w, int experts, int active_experts, bool gated, const double *x, double *y, double *p,
-		    double *count)
+static void moe_ref(double *const *w, int experts, int active_experts, bool gated, const double *x,
+		    double *y, double *p, double *count)
 {
 	double max = -INFINITY, sum = 0, chosen = 0;
 	bool taken[64] = { false };
@@ -83,7 +83,9 @@ static void moe_ref(double *const *w, int experts, int active_experts, bool gate
 		y[i] = 0;
 	for (int k = 0; k < active_experts; k++) {
 		const int e = pick[k];
-		const double by = !gated ? 1 : active_experts > 1 && active_experts < experts ? p[e] / chosen : p[e];
+		const double by = !gated ? 1 :
+				  active_experts > 1 && active_experts < experts ? p[e] / chosen :
+				  p[e];
 		double h[2 * E];
 		for (int j = 0; j < 2 * E; j++) {
 			h[j] = w[3][e * 2 * E + j];
@@ -103,8 +105,9 @@ static void moe_ref(double *const *w, int experts, int active_experts, bool gate
 enum { TOKENS = 23 };
 
 // Over all tokens: sum of weights times y, plus half of the balance loss.
-static double mixture_ref(double *const *w, int experts, int active_experts, bool gated, const double *x, const double *weight,
-			  double *y, double *balance, double *share)
+static double mixture_ref(double *const *w, int experts, int active_experts, bool gated,
+			  const double *x, const double *weight, double *y, double *balance,
+			  double *share)
 {
 	double p[64], mean[64] = { 0 }, count[64] = { 0 }, sum = 0;
 	for (int t = 0; t < TOKENS; t++) {
@@ -127,13 +130,14 @@ static void mixture(int active_experts, bool gated, bool one)
 {
 	struct yk_parameters ps = { 0 };
 	struct yk_network n = { .by_row = false };
-	double x[TOKENS * E], weight[TOKENS * E], y[TOKENS * E], got[TOKENS * E], balance, share[X], other[TOKENS * E], b2,
-		s2[X], differences[60], slopes[60];
+	double x[TOKENS * E], weight[TOKENS * E], y[TOKENS * E], got[TOKENS * E], balance, share[X],
+		other[TOKENS * E], b2, s2[X], differences[60], slopes[60];
 	float fx[TOKENS * E], fw[TOKENS * E], fy[TOKENS * E], fb, fs[X];
 	char what[96];
 	yk_moe_parameters(&ps, E, X, "");
 	draw(&ps, 0.7);
-	snprintf(what, sizeof what, "active_experts %d%s%s", active_experts, gated ? "" : ", gate=none", one ? ", one expert takes all" : "");
+	snprintf(what, sizeof what, "active_experts %d%s%s", active_experts,
+		 gated ? "" : ", gate=none", one ? ", one expert takes all" : "");
 	if (one) {
 		float bias[X] = { 0, 0, 40, 0 };
 		for (int e = 0; e < X; e++)
@@ -149,13 +153,20 @@ static void mixture(int active_experts, bool gated, bool one)
 		mixture_ref(param, X, active_experts, gated, x, weight, y, &balance, share);
 	} while (margin < FAR);
 	yoke_scope *s = yoke_scope_begin("test");
-	const struct yk_moe m = { .embed = E, .experts = X, .active_experts = active_experts, .gated = gated, .var = ps.var };
-	yoke_tensor *xt = yoke_from(yoke_f32, 3, (int64_t[]){ 1, TOKENS, E }, fx), *bt, *st, *g[8], *of[8] = { xt };
+	const struct yk_moe m = { .embed = E,
+				  .experts = X,
+				  .active_experts = active_experts,
+				  .gated = gated,
+				  .var = ps.var };
+	yoke_tensor *xt = yoke_from(yoke_f32, 3, (int64_t[]){ 1, TOKENS, E }, fx), *bt, *st, *g[8],
+		    *of[8] = { xt };
 	yoke_scope *inner = yoke_scope_begin("layer");
 	yoke_tensor *yt = yoke_lift(yk_moe(&n, &m, xt, &bt, &st));
 	yoke_scope_end(inner);
-	yoke_tensor *loss = yoke_add(yoke_sum(yoke_mul(yt, yoke_from(yoke_f32, 3, (int64_t[]){ 1, TOKENS, E }, fw)), YOKE_ALL),
-				     yoke_mul(bt, yoke_const(0.5)));
+	yoke_tensor *loss = yoke_add(
+		yoke_sum(yoke_mul(yt, yoke_from(yoke_f32, 3, (int64_t[]){ 1, TOKENS, E }, fw)),
+			 YOKE_ALL),
+		yoke_mul(bt, yoke_const(0.5)));
 	for (int i = 0; i < ps.count; i++)
 		of[i + 1] = ps.var[i];
 	yoke_grad(loss, ps.count + 1, of, g);
@@ -170,7 +181,8 @@ static void mixture(int active_experts, bool gated, bool one)
 	for (int e = 0; e < X; e++)
 		even &= fabs((double)fs[e] - share[e]) < 1e-6;
 	near(got, y, TOKENS * E, 1e-5, 1, what);
-	ok(fabs((double)fb - balance) < 1e-5 && even, "%s: balance %.4f, want %.4f; shares", what, (double)fb, balance);
+	ok(fabs((double)fb - balance) < 1e-5 && even, "%s: balance %.4f, want %.4f; shares", what,
+	   (double)fb, balance);
 	int count = 0;
 	for (int i = 0; i <= ps.count; i++) {
 		double *v = i ? param[i - 1] : x;
@@ -182,9 +194,11 @@ static void mixture(int active_experts, bool gated, bool one)
 			const int64_t at = rnd_int(0, all - 1);
 			const double was = v[at], h = 1e-6;
 			v[at] = was + h;
-			double d = mixture_ref(param, X, active_experts, gated, x, weight, other, &b2, s2);
+			double d = mixture_ref(param, X, active_experts, gated, x, weight, other,
+					       &b2, s2);
 			v[at] = was - h;
-			d -= mixture_ref(param, X, active_experts, gated, x, weight, other, &b2, s2);
+			d -= mixture_ref(param, X, active_experts, gated, x, weight, other, &b2,
+					 s2);
 			v[at] = was;
 			differences[count] = d / (2 * h);
 			slopes[count] = slope[at];
@@ -210,7 +224,9 @@ static void balanced(void)
 		x[e * E + e] = w[e * E + e] = 3; // token e goes to expert e
 	yoke_put(ps.var[0], w, sizeof w);
 	yoke_scope *s = yoke_scope_begin("test"), *inner = yoke_scope_begin("layer");
-	const struct yk_moe m = { .embed = E, .experts = X, .active_experts = 1, .gated = true, .var = ps.var };
+	const struct yk_moe m = {
+		.embed = E, .experts = X, .active_experts = 1, .gated = true, .var = ps.var
+	};
 	yoke_tensor *bt, *st;
 	yk_moe(&n, &m, yoke_from(yoke_f32, 2, (int64_t[]){ X, E }, x), &bt, &st);
 	yoke_scope_end(inner);
@@ -227,12 +243,13 @@ static void groups_refused(void)
 	for (int i = 0; i < 3; i++) {
 		float y[8];
 		yoke_scope *s = yoke_scope_begin("refused");
-		yoke_tensor *t = yoke_grouped_matmul(yoke_from(yoke_f32, 2, (int64_t[]){ 4, 2 }, x),
-						     yoke_from(yoke_f32, 3, (int64_t[]){ 2, 2, 2 }, x),
-						     yoke_from(yoke_i64, 1, (int64_t[]){ 3 }, bad[i]));
+		yoke_tensor *t =
+			yoke_grouped_matmul(yoke_from(yoke_f32, 2, (int64_t[]){ 4, 2 }, x),
+					    yoke_from(yoke_f32, 3, (int64_t[]){ 2, 2, 2 }, x),
+					    yoke_from(yoke_i64, 1, (int64_t[]){ 3 }, bad[i]));
 		int e = yoke_read(t, y, sizeof y);
-		ok(e == YOKE_ERANGE, "groups %lld, %lld, %lld: %s", (long long)bad[i][0], (long long)bad[i][1],
-		   (long long)bad[i][2], yoke_error());
+		ok(e == YOKE_ERANGE, "groups %lld, %lld, %lld: %s", (long long)bad[i][0],
+		   (long long)bad[i][1], (long long)bad[i][2], yoke_error());
 		yoke_error_clear();
 		yoke_scope_end(s);
 		yoke_error_clear();
@@ -248,7 +265,12 @@ static void groups_refused(void)
 
 static struct yk_model_shape shape_of(bool both, int64_t context)
 {
-	struct yk_model_shape s = { .vocab = V, .context = context, .layers = L, .embed = E, .experts = X, .active_experts = 2 };
+	struct yk_model_shape s = { .vocab = V,
+				    .context = context,
+				    .layers = L,
+				    .embed = E,
+				    .experts = X,
+				    .active_experts = 2 };
 	s.balance = 0.3;
 	s.eta = 0.7;
 	s.v_max = 0.9; // some of the potentials are outside the clamp
@@ -271,7 +293,8 @@ static void norm_row(const double *x, const double *w, const double *b, double *
 }
 
 // ids [rows, T] -> logits [rows, T, V] and the sum of balances
-static double model_ref(const struct yk_model_shape *s, const int32_t *ids, int rows, int T, double *logits)
+static double model_ref(const struct yk_model_shape *s, const int32_t *ids, int rows, int T,
+			double *logits)
 {
 	double h[B * C][E], f[B * C][E], x[E], p[X], balances = 0;
 	for (int t = 0; t < rows * T; t++)
@@ -300,13 +323,17 @@ static double model_ref(const struct yk_model_shape *s, const int32_t *ids, int 
 			for (int t = T - 1; t >= 0; t--)
 				down[t] = alpha[t] - (t < T - 1 ? 1 / down[t + 1] : 0);
 			for (int t = 0; t < T; t++) {
-				const double complex g = 1 / (s->bk_side != 0 ? up[t] + down[t] - alpha[t] : up[t]);
-				const double c = s->feature_clamp, re = fmin(c, fmax(-c, creal(g))), im = fmin(c, fmax(-c, cimag(g)));
+				const double complex g =
+					1 / (s->bk_side != 0 ? up[t] + down[t] - alpha[t] : up[t]);
+				const double c = s->feature_clamp, re = fmin(c, fmax(-c, creal(g))),
+					     im = fmin(c, fmax(-c, cimag(g)));
 				turns(fabs(creal(g)) - c);
 				turns(fabs(cimag(g)) - c);
 				for (int i = 0; i < E; i++)
-					h[r * T + t][i] += f[r * T + t][i] +
-							   w[12][0] * (re * w[10][2 * i] + im * w[10][2 * i + 1] + w[11][i]);
+					h[r * T + t][i] +=
+						f[r * T + t][i] +
+						w[12][0] * (re * w[10][2 * i] +
+							    im * w[10][2 * i + 1] + w[11][i]);
 			}
 		}
 	}
@@ -322,7 +349,8 @@ static double model_ref(const struct yk_model_shape *s, const int32_t *ids, int 
 	return balances;
 }
 
-static double loss_ref(const struct yk_model_shape *s, const int32_t *ids, const int32_t *targets, int T)
+static double loss_ref(const struct yk_model_shape *s, const int32_t *ids, const int32_t *targets,
+		       int T)
 {
 	double logits[B * C * V], loss = s->balance * model_ref(s, ids, B, T, logits);
 	for (int t = 0; t < B * T; t++) {
@@ -343,7 +371,8 @@ static void model(bool both)
 	double want[B * C * V], got[B * C * V], differences[200], slopes[200];
 	float logits[B * C * V], again[B * C * V], loss = NAN, shares[L * X], sum = 0;
 	yoke_tensor *g[LIMIT];
-	if (!ok(!yk_network_new(&yk_model_bk, &shape, &n) && n->params.count == 6 + 13 * L, "%s: made %s", name, yoke_error()))
+	if (!ok(!yk_network_new(&yk_model_bk, &shape, &n) && n->params.count == 6 + 13 * L,
+		"%s: made %s", name, yoke_error()))
 		return;
 	n->shares = yoke_keep(yoke_variable("shares", yoke_f32, 2, (int64_t[]){ L, X }));
 	draw(&n->params, 0.5);
@@ -370,7 +399,8 @@ static void model(bool both)
 	yoke_read(n->shares, shares, sizeof shares);
 	for (int i = 0; i < L * X; i++)
 		sum += shares[i];
-	ok(fabs((double)loss - loss_ref(&shape, ids, targets, C)) < 1e-4 && fabs((double)sum - L) < 1e-5,
+	ok(fabs((double)loss - loss_ref(&shape, ids, targets, C)) < 1e-4 &&
+		   fabs((double)sum - L) < 1e-5,
 	   "%s: loss %.6f, shares of %.4g", name, (double)loss, (double)sum);
 	int count = 0;
 	for (int i = 0; i < n->params.count; i++) {
@@ -391,15 +421,19 @@ static void model(bool both)
 		free(slope);
 		yoke_free(g[i]);
 	}
-	near(slopes, differences, (size_t)count, 1e-3, 0.1, both ? "both: gradients" : "left: gradients");
+	near(slopes, differences, (size_t)count, 1e-3, 0.1,
+	     both ? "both: gradients" : "left: gradients");
 	// uses all other tokens for the last: for a single one the clamp may make potentials equal
 	int changed = 0;
 	for (int k = 1; k < V; k++) {
 		ids[C - 1] = (ids[C - 1] + 1) % V;
-		yoke_read(n->model->logits(n, yk_network_forward(n, yoke_from(yoke_i32, 2, dims, ids), 0)), again, sizeof again);
+		yoke_read(n->model->logits(
+				  n, yk_network_forward(n, yoke_from(yoke_i32, 2, dims, ids), 0)),
+			  again, sizeof again);
 		changed += memcmp(logits, again, (C - 1) * V * sizeof *logits) != 0;
 	}
-	ok(!changed == !both, "%s: %d of %d tokens affect earlier predictions", name, changed, V - 1);
+	ok(!changed == !both, "%s: %d of %d tokens affect earlier predictions", name, changed,
+	   V - 1);
 	ok(yoke_scope_end(s) == 0, "no error %s", yoke_error());
 	yoke_error_clear();
 	undraw(&n->params);
@@ -433,8 +467,10 @@ static void routed(void)
 	}
 	for (int i = 0; i < X; i++)
 		same &= share[0][i] == share[1][i];
-	ok(same, "mixed precision: expert fractions of the first layer %.4g %.4g, in f32 %.4g %.4g %s", (double)share[1][0],
-	   (double)share[1][1], (double)share[0][0], (double)share[0][1], yoke_error());
+	ok(same,
+	   "mixed precision: expert fractions of the first layer %.4g %.4g, in f32 %.4g %.4g %s",
+	   (double)share[1][0], (double)share[1][1], (double)share[0][0], (double)share[0][1],
+	   yoke_error());
 	yoke_free(n->shares);
 	n->shares = NULL;
 	undraw(&n->params);
@@ -463,8 +499,11 @@ static void carried(void)
 		for (int i = 0; i < N * T; i++)
 			ids[i] = (int32_t)rnd_int(0, V - 1);
 		yoke_scope *s = yoke_scope_begin("window");
-		yoke_read(n->model->logits(n, yk_network_forward(n, yoke_from(yoke_i32, 2, (int64_t[]){ N, T }, ids), 0)), want,
-			  sizeof want);
+		yoke_read(
+			n->model->logits(
+				n, yk_network_forward(
+					   n, yoke_from(yoke_i32, 2, (int64_t[]){ N, T }, ids), 0)),
+			want, sizeof want);
 		yoke_scope_end(s);
 		for (int i = 0; i < N; i++)
 			c[i]->length = 0;
@@ -473,12 +512,15 @@ static void carried(void)
 			for (int i = 0; i < N * t; i++)
 				part[i] = ids[i / t * T + at + i % t];
 			yoke_scope *p = yoke_scope_begin("piece");
-			yoke_tensor *h = yk_network_extend(n, c, yoke_from(yoke_i32, 2, (int64_t[]){ N, t }, part));
+			yoke_tensor *h = yk_network_extend(
+				n, c, yoke_from(yoke_i32, 2, (int64_t[]){ N, t }, part));
 			memset(row, 0xff, sizeof row);
 			yoke_read(n->model->logits(n, h), row, (size_t)(N * t * V) * sizeof *row);
 			yoke_scope_end(p);
 			for (int i = 0; i < N * t * V; i++) {
-				const double e = fabs((double)row[i] - (double)want[i / V / t][at + i / V % t][i % V]);
+				const double e =
+					fabs((double)row[i] -
+					     (double)want[i / V / t][at + i / V % t][i % V]);
 				worst = e <= worst ? worst : e;
 			}
 		}
@@ -489,7 +531,8 @@ static void carried(void)
 	undraw(&n->params);
 	yk_network_free(n);
 	shape = shape_of(true, T);
-	good = !yk_network_new(&yk_model_bk, &shape, &n) && !yk_network_cache_new(n, n->shape.context, &c[0]);
+	good = !yk_network_new(&yk_model_bk, &shape, &n) &&
+	       !yk_network_cache_new(n, n->shape.context, &c[0]);
 	yoke_scope *s = yoke_scope_begin("refused");
 	good = good && !yk_network_extend(n, c, yoke_from(yoke_i32, 2, (int64_t[]){ 1, 1 }, ids));
 	ok(good && yoke_error_code() == YOKE_EINVAL,
@@ -506,11 +549,17 @@ static void carried(void)
 static double late(bool cut, int steps, uint64_t seed)
 {
 	enum { ROWS = 8, T = 16 };
-	struct yk_model_shape shape = { .vocab = 2, .context = T, .layers = 1, .embed = 16, .experts = 2, .active_experts = 1 };
+	struct yk_model_shape shape = { .vocab = 2,
+					.context = T,
+					.layers = 1,
+					.embed = 16,
+					.experts = 2,
+					.active_experts = 1 };
 	struct yk_network *n = NULL;
 	yoke_tensor *g[32];
 	float loss = NAN, average = 1;
-	const uint64_t state = tap_state; // so few steps suffice only from some initial values: these seeds
+	// so few steps suffice only from some initial values: these seeds
+	const uint64_t state = tap_state;
 	tap_state = seed;
 	shape.eta = 1;
 	shape.v_max = 3;
@@ -535,7 +584,8 @@ static double late(bool cut, int steps, uint64_t seed)
 		if (cut)
 			yoke_put(n->params.var[scale], &zero, sizeof zero);
 		yoke_scope *s = yoke_scope_begin("step");
-		yoke_tensor *y = n->model->loss(n, yoke_from(yoke_i32, 2, dims, ids), yoke_from(yoke_i32, 2, dims, targets), 0);
+		yoke_tensor *y = n->model->loss(n, yoke_from(yoke_i32, 2, dims, ids),
+						yoke_from(yoke_i32, 2, dims, targets), 0);
 		yoke_grad(y, n->params.count, n->params.var, g);
 		yoke_optim_step(o, n->params.count, g, NULL);
 		yoke_read(y, &loss, sizeof loss);
@@ -561,7 +611,8 @@ static void rules(void)
 	struct yk_model_shape s = shape_of(false, 128), bad, back = { 0 };
 	const struct yk_model *which = NULL;
 	s.vocab = 30000, s.embed = 64, s.layers = 4, s.active_experts = 1;
-	ok(yk_model_elements(&yk_model_bk, &s) == 4146120, "%lld parameters", (long long)yk_model_elements(&yk_model_bk, &s));
+	ok(yk_model_elements(&yk_model_bk, &s) == 4146120, "%lld parameters",
+	   (long long)yk_model_elements(&yk_model_bk, &s));
 	bad = s, bad.active_experts = 5;
 	refused(bad, "active_experts=5 is more than experts=4");
 	bad = s, bad.gate = 1, bad.active_experts = 2;
@@ -570,8 +621,9 @@ static void rules(void)
 	refused(bad, "eta=0");
 	s.bk_side = 1, s.bk_tier = 3, s.bk_gradient = 4;
 	json_t *o = yk_model_describe(&yk_model_bk, &s);
-	ok(o && !yk_model_parse(o, "m", &which, &back) && which == &yk_model_bk && !memcmp(&s, &back, sizeof s) &&
-		   json_is_true(json_object_get(o, "leaks")), "the manifest describes the model and restores it %s", yoke_error());
+	ok(o && !yk_model_parse(o, "m", &which, &back) && which == &yk_model_bk &&
+		   !memcmp(&s, &back, sizeof s) && json_is_true(json_object_get(o, "leaks")),
+	   "the manifest describes the model and restores it %s", yoke_error());
 	json_object_set_new(o, "bk_tier", json_string("f8"));
 	int e = yk_model_parse(o, "m", &which, &back);
 	ok(e == YOKE_EFORMAT && strstr(yoke_error(), "f32 f64 mixed f16 bf16"), "%s", yoke_error());
@@ -594,7 +646,8 @@ int main(void)
 	carried();
 	rules();
 	double with = 1;
-	for (uint64_t seed = 1; seed < 6 && !(with < 0.1); seed++) // one of several initializations stays at its start
+	// one of several initializations stays at its start
+	for (uint64_t seed = 1; seed < 6 && !(with < 0.1); seed++)
 		with = late(false, 1000, seed);
 	const double without = late(true, tap_long() ? 1000 : 120, 1);
 	ok(with < 0.1, "with the resolvent branch, the delayed bit is learned: loss %.3f", with);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests that files have the byte order of their formats on every host: files given here byte by byte, as a
-// little-endian machine writes them, are read, and written files have the same bytes.
+// Tests that files have the byte order of their formats on every host: files given here byte by
+// byte, as a little-endian machine writes them, are read, and written files have the same bytes.
 #include "config.h"
 
 #include <sys/stat.h>
@@ -111,8 +111,8 @@ static void test_other_order(void)
 // Reads a file that no version so far has written; the error names what it has.
 static void test_refused(const char *what, int err, const char *phrase)
 {
-	ok(err == YOKE_EFORMAT && strstr(yoke_error(), phrase) && !strchr(yoke_error(), '\n'), "%s is refused in one line: %d, %s",
-	   what, err, yoke_error());
+	ok(err == YOKE_EFORMAT && strstr(yoke_error(), phrase) && !strchr(yoke_error(), '\n'),
+	   "%s is refused in one line: %d, %s", what, err, yoke_error());
 	yoke_error_clear();
 }
 
@@ -135,8 +135,11 @@ static void test_versions(void)
 	struct yk_checkpoint later;
 	char *text = NULL;
 	size_t n = 0;
-	static const unsigned char tokens[1040] = { 0x01, 0x34, 0xd8, 0x88, 0, 0, 0, 1, 0, 0, 0, 4 };
-	static const unsigned char npy[160] = "\x93NUMPY\4\0\x76\0{'descr': '<f4', 'fortran_order': False, 'shape': (1, 1), }";
+	static const unsigned char tokens[1040] = {
+		0x01, 0x34, 0xd8, 0x88, 0, 0, 0, 1, 0, 0, 0, 4
+	};
+	static const unsigned char npy[160] =
+		"\x93NUMPY\4\0\x76\0{'descr': '<f4', 'fortran_order': False, 'shape': (1, 1), }";
 
 	const int read = yk_file_read("k/manifest.json", 1 << 20, &text, &n);
 	char *format = read == 0 ? strstr(text, "\"format\":1") : NULL;
@@ -145,15 +148,18 @@ static void test_versions(void)
 	if (ok(format, "a checkpoint has a manifest with its format")) {
 		*strchr(format, '1') = '2';
 		yk_file_write("k/manifest.json", text, n);
-		test_refused("a checkpoint of format 2", yk_checkpoint_open("k", &later), "format 2");
+		test_refused("a checkpoint of format 2", yk_checkpoint_open("k", &later),
+			     "format 2");
 	}
 	free(text);
 	yk_file_write("later.npy", npy, sizeof npy);
 	yk_file_write("later.safetensors", LATER_TOKENS, sizeof LATER_TOKENS - 1);
-	test_refused("a token file of a later version", open_set("later.safetensors", "context=4"), "yoke tokens 2");
+	test_refused("a token file of a later version", open_set("later.safetensors", "context=4"),
+		     "yoke tokens 2");
 	test_refused("a .npy file of version 4", open_set("later.npy", NULL), "version");
 	yk_file_write("big.bin", tokens, sizeof tokens);
-	test_refused("a big-endian token file of llm.c", open_set("big.bin", "format=u16:1024 context=4"), "big-endian");
+	test_refused("a big-endian token file of llm.c",
+		     open_set("big.bin", "format=u16:1024 context=4"), "big-endian");
 }
 
 static void test_checkpoint(void)
@@ -191,9 +197,11 @@ static void test_hashes(void)
 		const size_t width = (size_t)1 << k;
 		for (size_t i = 0; i < COUNT * width; i++)
 			byte[i] = (unsigned char)(eight[i / width] >> i % width * 8);
-		const uint64_t got = yk_hash_numbers(numbers[k], width, COUNT, 7), want = yk_hash(byte, COUNT * width, 7);
-		ok(got == want, "hash of numbers of %zu bytes: got %016llx, want that of their little-endian bytes, %016llx", width,
-		   (unsigned long long)got, (unsigned long long)want);
+		const uint64_t got = yk_hash_numbers(numbers[k], width, COUNT, 7),
+			       want = yk_hash(byte, COUNT * width, 7);
+		ok(got == want,
+		   "hash of numbers of %zu bytes: got %016llx, want that of their little-endian bytes, %016llx",
+		   width, (unsigned long long)got, (unsigned long long)want);
 	}
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests yoke chat with a small model: answers are those of the rendered messages, each computed once; commands,
-// bad input, Ctrl-C on a terminal.
+// Tests yoke chat with a small model: answers are those of the rendered messages, each computed
+// once; commands, bad input, Ctrl-C on a terminal.
 #include "config.h"
 
 #include <fcntl.h>
@@ -35,8 +35,8 @@ static void write_in(const char *path, const char *name, const char *text)
 	yk_file_write(file, text, strlen(text));
 }
 
-// 61 tokens: 3 special ones, 35 characters, and long words, with which an answer soon exceeds what a terminal
-// holds before it is read.
+// 61 tokens: 3 special ones, 35 characters, and long words, with which an answer soon exceeds what
+// a terminal holds before it is read.
 static void write_tokenizer(const char *path)
 {
 	static const char characters[] = "abcdefghijklmnopqrstuvwxyz<|>_.?/1";
@@ -334,7 +334,8 @@ static void test_bad_input(void)
 	reference_end(&r);
 }
 
-// Messages that are too long, in each form, do not take what comes after them, and their rest is no message.
+// Messages that are too long, in each form, do not take what comes after them, and their rest is no
+// message.
 static void test_long_input(void)
 {
 	static const char *const forms[][3] = {
@@ -389,8 +390,8 @@ static void test_refusals(void)
 	result_free(&want);
 }
 
-// A template that renders earlier answers in another way: each prompt is the rendering of all messages, and only
-// the tokens after the common beginning are computed.
+// A template that renders earlier answers in another way: each prompt is the rendering of all
+// messages, and only the tokens after the common beginning are computed.
 static void test_rewriting(void)
 {
 	static const char text[] =
@@ -527,8 +528,8 @@ static bool type(struct terminal *t, const char *text, const char *until)
 
 static void test_terminal(void)
 {
-	// An answer of 4000 tokens has more bytes than a terminal holds, so that the program cannot end it before
-	// Ctrl-C, unless it is read.
+	// An answer of 4000 tokens has more bytes than a terminal holds, so that the program cannot
+	// end it before Ctrl-C, unless it is read.
 	const char *const argv[] = { command,       "chat",      model,
 				     "backend=cpu", "threads=1", "temperature=100",
 				     "top_p=1",     NULL };
@@ -571,7 +572,8 @@ static void test_terminal(void)
 	free(t.seen);
 }
 
-// Are the messages of the last conversation in a file those texts?  NULL ends them; answers are not compared.
+// Are the messages of the last conversation in a file those texts?  NULL ends them; answers are not
+// compared.
 static bool saved_are(const char *path, const char *const *texts)
 {
 	char *saved = read_text(path);
@@ -610,7 +612,8 @@ static void test_editing(void)
 		return;
 	}
 	bool good = wait_for(&t, 0, ">>> ");
-	// left, left, an insertion; the line before; a deletion of what was typed, and letters of several bytes
+	// left, left, an insertion; the line before; a deletion of what was typed, and letters of
+	// several bytes
 	static const char *const typed[] = { "helo\033[D\033[Dl\n", "\033[A\n", "\020\b!\n",
 					     "abc\025\xc3\xa4\xe5\x8c\x97x\b\n", "a\\\nb\n" };
 	for (size_t i = 0; i < sizeof typed / sizeof *typed && good; i++) {
@@ -623,9 +626,11 @@ static void test_editing(void)
 	good = good && type(&t, "thrown away\003", ">>> ") &&
 	       type(&t, "\"\"\"\nx\n", "... x\r\n... ") && type(&t, "\003", ">>> ") &&
 	       type(&t, "y\003", ">>> ");
-	// a Ctrl-D before the prompt would be the terminal's, which forgets it when the editor begins
+	// a Ctrl-D before the prompt would be the terminal's, which forgets it when the editor
+	// begins
 	good = good && type(&t, "/save edited.jsonl\n", "appended") &&
-	       wait_for(&t, (size_t)(strstr(t.seen, "appended") - t.seen), ">>> ") && type(&t, "\004", "");
+	       wait_for(&t, (size_t)(strstr(t.seen, "appended") - t.seen), ">>> ") &&
+	       type(&t, "\004", "");
 	good = good && !wait_for(&t, t.n, "never printed") && waitpid(t.pid, &status, 0) == t.pid;
 	static const char *const texts[] = { "hello", "hello", "hell!", "\xc3\xa4\xe5\x8c\x97",
 					     "a\nb",  NULL };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conversations as training data: which tokens are learned, what windows hold, which lines are refused.
+// Conversations as training data: which tokens are learned, what windows hold, which lines are
+// refused.
 #include "config.h"
 
 #include <sys/stat.h>
@@ -192,8 +193,8 @@ static void test_targets(void)
 	"{% for m in messages %}[{{ m.role }}]\n{% if m.role == 'assistant' and not loop.last %}" \
 	"{{ m.content.split('</t>')[-1] }}{% else %}{{ m.content }}{% endif %}<|eot|>\n{% endfor %}" PROMPT
 
-// Templates that render earlier turns in another way than the last one: each sample is the prompt for an answer
-// and the answer, "prompt|answer".  <|eot|> is one token.
+// Templates that render earlier turns in another way than the last one: each sample is the prompt
+// for an answer and the answer, "prompt|answer".  <|eot|> is one token.
 static void test_turns(void)
 {
 	static const struct {
@@ -313,8 +314,8 @@ static void test_turns(void)
 	}
 }
 
-// A special token in a message is text, also where the prompt has the beginning of the message and differs from
-// the rendering before it.
+// A special token in a message is text, also where the prompt has the beginning of the message and
+// differs from the rendering before it.
 static void test_typed_tokens(void)
 {
 	static const char template[] =
@@ -870,7 +871,8 @@ static int code_after(const char *config, const json_t *tokenizer, size_t flags)
 	return t ? code : YOKE_EIO;
 }
 
-// A prepared file is refused if anything that decides its tokens differs, though the vocabulary is the same.
+// A prepared file is refused if anything that decides its tokens differs, though the vocabulary is
+// the same.
 static void test_vocabulary(void)
 {
 	static const char eos[] = "{\"eos_token\": \"<|eot|>\"}";

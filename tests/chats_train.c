@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Training on conversations: the loss of a step is the mean over its targets, however it is divided; resumed runs
-// and ranks have the same bits.
+// Training on conversations: the loss of a step is the mean over its targets, however it is
+// divided; resumed runs and ranks have the same bits.
 #include "config.h"
 
 #include "tap.h"
@@ -149,8 +149,8 @@ static void test_loss(void)
 				targets++;
 			}
 	}
-	const int e = packed ? yk_model_validate(m.net, packed, NULL, NULL, 3, INT64_MAX, NULL, NULL,
-						 NULL, &got) :
+	const int e = packed ? yk_model_validate(m.net, packed, NULL, NULL, 3, INT64_MAX, NULL,
+						 NULL, NULL, &got) :
 			       -1;
 	ok(e == 0 && fabs(got - sum / (double)targets) < 1e-5 * got,
 	   "the loss is %.8g; the mean over %d targets, in float64, is %.8g %s", got, (int)targets,

@@ -163,12 +163,10 @@ static void test_round(const char *folder)
 	ok(load(folder, 37) == 500, "it is loaded bit for bit %s", yoke_error());
 	if (yk_checkpoint_open(folder, &c) == 0) {
 		ok(c.generation == 8 && c.step == 500 && c.seed == UINT64_MAX - 4 &&
-			   c.random_step == 501 && c.data.epoch == 3 &&
-			   c.data.index == 17 && c.data.failed == 2 &&
-			   json_real_value(json_object_get(c.schedule, "lr")) ==
-				   0.1 / 3 &&
-			   !strcmp(json_string_value(json_object_get(c.config, "lr")),
-				   "1e-3"),
+			   c.random_step == 501 && c.data.epoch == 3 && c.data.index == 17 &&
+			   c.data.failed == 2 &&
+			   json_real_value(json_object_get(c.schedule, "lr")) == 0.1 / 3 &&
+			   !strcmp(json_string_value(json_object_get(c.config, "lr")), "1e-3"),
 		   "step, seed, random step, data position, schedule and configuration are restored");
 		yk_checkpoint_fini(&c);
 	}

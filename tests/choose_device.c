@@ -46,24 +46,30 @@ static void rules(void)
 	};
 	int bad = 0, n = sizeof rows / sizeof *rows;
 	for (int i = 0; i < n; i++) {
-		const struct yk_device_choice_facts a = { rows[i].device, rows[i].trains, rows[i].samples, rows[i].batch, rows[i].channels,
-						rows[i].height, rows[i].width, rows[i].parameters, rows[i].epochs, rows[i].loader };
+		const struct yk_device_choice_facts a = { rows[i].device,   rows[i].trains,
+							  rows[i].samples,  rows[i].batch,
+							  rows[i].channels, rows[i].height,
+							  rows[i].width,    rows[i].parameters,
+							  rows[i].epochs,   rows[i].loader };
 		struct yk_device_choice_advice s = yk_device_choice_rule(&a);
 		int got = s.strongly ? STRONGLY : (int)s.which;
 		if (got != rows[i].want || (s.strongly && s.which != YK_WHICH_CPU))
 			bad++, diag("row %d: %d (%s), wanted %d", i, got, s.why, rows[i].want);
 	}
 	ok(!bad, "%d rules", n);
-	const struct yk_device_choice_facts small = { true, true, 501, 31, NAN, NAN, NAN, 1e6, 10, NAN };
+	const struct yk_device_choice_facts small = { true, true, 501, 31, NAN,
+						      NAN,  NAN,  1e6, 10, NAN };
 	ok(yk_device_choice_rule(&small).hint != NULL, "a batch below 32 is reported");
 	static const struct {
 		double gb, tflop;
 		const char *name;
-	} tiers[] = { { 229, 9, "entry" }, { 231, 1.9, "entry" }, { 230, 2, "mid" }, { 419, 9, "mid" }, { 420, 9, "high" },
-		      { 1099, 9, "high" }, { 1100, 9, "professional" } };
+	} tiers[] = { { 229, 9, "entry" },        { 231, 1.9, "entry" }, { 230, 2, "mid" },
+		      { 419, 9, "mid" },          { 420, 9, "high" },    { 1099, 9, "high" },
+		      { 1100, 9, "professional" } };
 	bad = 0;
 	for (size_t i = 0; i < sizeof tiers / sizeof *tiers; i++)
-		bad += strcmp(yk_device_choice_tier_of(tiers[i].gb, tiers[i].tflop)->name, tiers[i].name) != 0;
+		bad += strcmp(yk_device_choice_tier_of(tiers[i].gb, tiers[i].tflop)->name,
+			      tiers[i].name) != 0;
 	ok(!bad, "tiers");
 }
 
@@ -95,13 +101,17 @@ static void trends(void)
 // Number of five rounds of that duration that fit in twelve seconds.
 static void rounds(void)
 {
-	static const struct { double seconds; int want; } rows[] = { { 0.1, 5 }, { 3, 4 }, { 5, 2 }, { 13, 2 }, { 119, 2 }, { 120, 1 } };
+	static const struct {
+		double seconds;
+		int want;
+	} rows[] = { { 0.1, 5 }, { 3, 4 }, { 5, 2 }, { 13, 2 }, { 119, 2 }, { 120, 1 } };
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		double left = 12, last = 0;
 		int done = 0;
 		for (; yk_device_choice_another(done, 5, last, left); done++)
 			left -= last = rows[i].seconds;
-		ok(done == rows[i].want, "rounds of %g s: %d (%d)", rows[i].seconds, done, rows[i].want);
+		ok(done == rows[i].want, "rounds of %g s: %d (%d)", rows[i].seconds, done,
+		   rows[i].want);
 	}
 	ok(yk_device_choice_another(0, 1, 0, 12) && !yk_device_choice_another(1, 1, 1, 11),
 	   "one round if one is requested");

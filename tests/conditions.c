@@ -20,7 +20,9 @@ static bool has(const char *folder, const char *condition, const char *words)
 	size_t i;
 	json_t *one;
 	struct yk_view *v = NULL;
-	json_t *list = yk_view_open(folder, true, &v) == 0 ? yk_conditions(v, NULL, (double)time(NULL)) : NULL;
+	json_t *list = yk_view_open(folder, true, &v) == 0 ?
+			       yk_conditions(v, NULL, (double)time(NULL)) :
+			       NULL;
 	json_array_foreach (list, i, one) {
 		const char *is = json_string_value(json_object_get(one, "condition"));
 		const char *what = json_string_value(json_object_get(one, "what"));
@@ -44,7 +46,8 @@ static void kept_handles(const char *folder, bool keeps)
 	for (int t = 0; t < STEPS; t++) {
 		struct yoke_stats s = { .size = sizeof s };
 		yoke_scope *scope = yoke_scope_begin("step");
-		yoke_tensor *y = yoke_add(yoke_full(yoke_f32, 1, &(int64_t){ BLOCK }, 1), yoke_const(1));
+		yoke_tensor *y =
+			yoke_add(yoke_full(yoke_f32, 1, &(int64_t){ BLOCK }, 1), yoke_const(1));
 		if (keeps)
 			kept[t] = yoke_keep(y);
 		yoke_eval(1, &y);
@@ -76,8 +79,12 @@ static void sleeping_loader(const char *folder)
 {
 	const struct yoke_run_options o = { .size = sizeof o };
 	const struct yoke_field field = { .size = sizeof field, .name = "x", .dtype = yoke_i32 };
-	const struct yoke_dataset_options data = { .size = sizeof data, .name = "sleepers", .count = 8 * STEPS, .fields = 1,
-						   .field = &field, .read = sleeps };
+	const struct yoke_dataset_options data = { .size = sizeof data,
+						   .name = "sleepers",
+						   .count = 8 * STEPS,
+						   .fields = 1,
+						   .field = &field,
+						   .read = sleeps };
 	static const char *const name = "data_wait_s";
 	yoke_dataset *d = yoke_dataset_new(&data);
 	yoke_loader *l = d ? yoke_loader_new(d, "batch=8 workers=1") : NULL;
@@ -93,7 +100,8 @@ static void sleeping_loader(const char *folder)
 		yoke_run_log(r, t + 1, "train", 1, &name, &s.waited);
 	}
 	yoke_run_close(r, "done", NULL);
-	ok(n == STEPS && has(folder, "slow", "waiting for data"), "a slow loader is found: %s", yoke_error());
+	ok(n == STEPS && has(folder, "slow", "waiting for data"), "a slow loader is found: %s",
+	   yoke_error());
 	yoke_loader_free(l);
 	yoke_dataset_free(d);
 }

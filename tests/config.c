@@ -55,7 +55,8 @@ static void test_table(void)
 		const struct yk_config_row *r = &yk_config_rows[k];
 		bad += !r->commands || !*r->help ||
 		       (r->type != YK_KEY_INT && r->type != YK_KEY_REAL &&
-			(r->type == YK_KEY_CHOICE || r->type == YK_KEY_CHOICE_OR_PATH) != !!r->choices);
+			(r->type == YK_KEY_CHOICE || r->type == YK_KEY_CHOICE_OR_PATH) !=
+				!!r->choices);
 		for (int i = 0; i < k; i++)
 			bad += !strcmp(yk_config_rows[i].name, r->name);
 	}
@@ -145,12 +146,16 @@ static void bad_optimizer(char *key, char *other, int code, const char *part)
 
 static void test_optimizers(void)
 {
-	bad_optimizer("optimizer=adagrad", "momentum=0.5", YOKE_EINVAL,
-		      "'momentum=0.5': optimizer=adagrad has no momentum; it has lr weight_decay clip eps lr_decay");
+	bad_optimizer(
+		"optimizer=adagrad", "momentum=0.5", YOKE_EINVAL,
+		"'momentum=0.5': optimizer=adagrad has no momentum; it has lr weight_decay clip eps lr_decay");
 	bad_optimizer("rho=0.5", "steps=3", YOKE_EINVAL, "optimizer=adamw has no rho; it has lr");
-	bad_optimizer("optimizer=heavy_ball", "nesterov=1", YOKE_EINVAL, "heavy_ball has no nesterov");
-	bad_optimizer("optimizer=rmsprop", "nesterov=1", YOKE_EINVAL, "nesterov=1 needs momentum above 0, got momentum=0");
-	bad_optimizer("optimizer=adagrad", "window_by=mean", YOKE_EINVAL, "window_by=mean needs window");
+	bad_optimizer("optimizer=heavy_ball", "nesterov=1", YOKE_EINVAL,
+		      "heavy_ball has no nesterov");
+	bad_optimizer("optimizer=rmsprop", "nesterov=1", YOKE_EINVAL,
+		      "nesterov=1 needs momentum above 0, got momentum=0");
+	bad_optimizer("optimizer=adagrad", "window_by=mean", YOKE_EINVAL,
+		      "window_by=mean needs window");
 	bad_optimizer("optimizer=muon", "zero=1", YOKE_EUNSUPPORTED, "needs whole parameters");
 	bad_optimizer("optimizer=muon", "tensor=2", YOKE_EUNSUPPORTED, "needs whole parameters");
 	bad_optimizer("clip=1", "clip_value=2", YOKE_EINVAL, "does not go with clip_value");
@@ -186,17 +191,22 @@ static bool again(const struct yk_config *c, int key)
 // Durations in steps or in epochs.
 static void test_every(void)
 {
-	static const char *const wrong[] = { "ep", "0ep", "-1ep", "1 ep", "nanep", "infep", "1e10ep", "0.25epo", "0.25" };
+	static const char *const wrong[] = { "ep",    "0ep",    "-1ep",    "1 ep", "nanep",
+					     "infep", "1e10ep", "0.25epo", "0.25" };
 	struct yk_config c;
 	int bad = 0;
 	yk_config_init(&c, YK_T);
-	ok(yk_config_argument(&c, "eval_every=0.25ep") == 0 && yk_config_every(&c, YK_KEY_eval_every, 10) == 3 &&
-	   yk_config_every(&c, YK_KEY_eval_every, 40) == 10 && yk_config_every(&c, YK_KEY_eval_every, 0.1) == 1 &&
-	   yk_config_every(&c, YK_KEY_save_every, 10) == 500, "a quarter of an epoch %s", yoke_error());
+	ok(yk_config_argument(&c, "eval_every=0.25ep") == 0 &&
+		   yk_config_every(&c, YK_KEY_eval_every, 10) == 3 &&
+		   yk_config_every(&c, YK_KEY_eval_every, 40) == 10 &&
+		   yk_config_every(&c, YK_KEY_eval_every, 0.1) == 1 &&
+		   yk_config_every(&c, YK_KEY_save_every, 10) == 500,
+	   "a quarter of an epoch %s", yoke_error());
 	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
 		char text[64];
 		snprintf(text, sizeof text, "save_every=%s", wrong[i]);
-		bad += yk_config_argument(&c, text) != YOKE_EINVAL || yk_config_every(&c, YK_KEY_save_every, 10) != 500;
+		bad += yk_config_argument(&c, text) != YOKE_EINVAL ||
+		       yk_config_every(&c, YK_KEY_save_every, 10) != 500;
 		yoke_error_clear();
 	}
 	ok(!bad, "a value that is neither steps nor epochs is refused");
@@ -208,11 +218,51 @@ static void test_every(void)
 static void test_absurd(void)
 {
 	static const char *const values[] = {
-		"", " ", "-1", "-0", "+1", "0", "1", "1.5", "-1e-320", "1e400", "-1e400", "nan", "-nan",
-		"inf", "-inf", "0x7f", "1e3", "1e18", "9007199254740993", "9223372036854775807",
-		"9223372036854775808", "-9223372036854775809", "99999999999999999999999999", "1,5", "1 ",
-		" 1", "1\n", "\t1", "1k", "\xff\xfe", "a\nb", "a\tb", "\x1b[31m", "%s%n%n", "${HOME}",
-		"../../../etc/passwd", "=", "==1", "true", "yes", "auto", "byte", "word", "'1'", "\"1\"",
+		"",
+		" ",
+		"-1",
+		"-0",
+		"+1",
+		"0",
+		"1",
+		"1.5",
+		"-1e-320",
+		"1e400",
+		"-1e400",
+		"nan",
+		"-nan",
+		"inf",
+		"-inf",
+		"0x7f",
+		"1e3",
+		"1e18",
+		"9007199254740993",
+		"9223372036854775807",
+		"9223372036854775808",
+		"-9223372036854775809",
+		"99999999999999999999999999",
+		"1,5",
+		"1 ",
+		" 1",
+		"1\n",
+		"\t1",
+		"1k",
+		"\xff\xfe",
+		"a\nb",
+		"a\tb",
+		"\x1b[31m",
+		"%s%n%n",
+		"${HOME}",
+		"../../../etc/passwd",
+		"=",
+		"==1",
+		"true",
+		"yes",
+		"auto",
+		"byte",
+		"word",
+		"'1'",
+		"\"1\"",
 	};
 	static const unsigned commands[] = { YK_T, YK_G, YK_E };
 	int refusals = 0, taken = 0, bad = 0;
@@ -233,26 +283,34 @@ static void test_absurd(void)
 				if (e < 0) {
 					good = strstr(yoke_error(), row->name) &&
 					       !strchr(yoke_error(), '\n') &&
-					       !strcmp(v->text, row->def) && !yk_config_is_set(&c, k) &&
+					       !strcmp(v->text, row->def) &&
+					       !yk_config_is_set(&c, k) &&
 					       (e == YOKE_EINVAL ||
-						(e == YOKE_ENOENT && !(row->commands & commands[m])));
+						(e == YOKE_ENOENT &&
+						 !(row->commands & commands[m])));
 					refusals++;
 				} else {
-					good = row->commands & commands[m] && yk_config_is_set(&c, k) &&
+					good = row->commands & commands[m] &&
+					       yk_config_is_set(&c, k) &&
 					       !strcmp(v->text, strchr(text, '=') + 1);
 					if (row->type == YK_KEY_INT)
 						good &= ((double)v->i >= row->min &&
 							 (double)v->i <= row->max) ||
-							(row->choices && !strcmp(v->text, row->choices) &&
+							(row->choices &&
+							 !strcmp(v->text, row->choices) &&
 							 v->i == YK_AUTO);
 					if (row->type == YK_KEY_REAL)
 						good &= (v->r >= row->min && v->r <= row->max) ||
-							(row->choices && !strcmp(v->text, row->choices) &&
+							(row->choices &&
+							 !strcmp(v->text, row->choices) &&
 							 v->r == YK_AUTO);
 					if (row->type == YK_KEY_REAL_OR_PATHS)
-						good &= v->i == 1 ? v->r == 0 : v->i == 0 && v->r >= row->min && v->r <= row->max;
+						good &= v->i == 1 ? v->r == 0 :
+							v->i == 0 && v->r >= row->min &&
+								v->r <= row->max;
 					if (row->type == YK_KEY_EVERY)
-						good &= v->r > 0 ? v->i == 0 : v->i >= 0 && (double)v->i <= row->max;
+						good &= v->r > 0 ? v->i == 0 :
+							v->i >= 0 && (double)v->i <= row->max;
 					good = good && again(&c, k);
 					taken++;
 				}
@@ -263,8 +321,8 @@ static void test_absurd(void)
 				yk_config_fini(&c);
 			}
 		}
-	ok(!bad && refusals > 1000 && taken > 200, "unusual values: %d refused, %d accepted, %d wrong",
-	   refusals, taken, bad);
+	ok(!bad && refusals > 1000 && taken > 200,
+	   "unusual values: %d refused, %d accepted, %d wrong", refusals, taken, bad);
 	free(text);
 }
 
@@ -298,9 +356,11 @@ static void test_file(void)
 	ok(yk_config_real(&c, YK_KEY_lr) == 1,
 	   "an argument overrides a file, even before it");
 
-	static const char *const steps[][3] = { // before the file, after it; the value of epochs then
-		{ NULL, "steps=12", "0" }, { "steps=12", NULL, "0" }, { NULL, "lr=1", "3" }, { "epochs=2", "steps=12", "2" }
-	};
+	// before the file, after it; the value of epochs then
+	static const char *const steps[][3] = { { NULL, "steps=12", "0" },
+						{ "steps=12", NULL, "0" },
+						{ NULL, "lr=1", "3" },
+						{ "epochs=2", "steps=12", "2" } };
 	yk_file_write(path, "EPOCHS=3\nSTEPS=9\n", 17);
 	for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
 		struct yk_config e, copy = { 0 };
@@ -309,8 +369,9 @@ static void test_file(void)
 		code = code ? code : yk_config_file(&e, path);
 		code = code || !steps[i][1] ? code : yk_config_argument(&e, steps[i][1]);
 		code = code ? code : yk_config_with(&e, 0, NULL, &copy);
-		ok(code == 0 && !strcmp(yk_config_str(&copy, YK_KEY_epochs), steps[i][2]), "epochs of a file, and %s, %s: %s %s",
-		   steps[i][0] ? steps[i][0] : "nothing", steps[i][1] ? steps[i][1] : "nothing", yk_config_str(&copy, YK_KEY_epochs),
+		ok(code == 0 && !strcmp(yk_config_str(&copy, YK_KEY_epochs), steps[i][2]),
+		   "epochs of a file, and %s, %s: %s %s", steps[i][0] ? steps[i][0] : "nothing",
+		   steps[i][1] ? steps[i][1] : "nothing", yk_config_str(&copy, YK_KEY_epochs),
 		   yoke_error());
 		yk_config_fini(&copy);
 		yk_config_fini(&e);

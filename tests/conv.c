@@ -23,7 +23,8 @@ static double *random_values(int64_t n)
 	return v;
 }
 
-static bool alike(yoke_tensor *t, const double *want, int rank, const int64_t *dims, double tol, const char *what)
+static bool alike(yoke_tensor *t, const double *want, int rank, const int64_t *dims, double tol,
+		  const char *what)
 {
 	bool good = yoke_rank(t) == rank;
 	for (int i = 0; good && i < rank; i++)
@@ -34,7 +35,8 @@ static bool alike(yoke_tensor *t, const double *want, int rank, const int64_t *d
 }
 
 // Errors are at most tol times the root of the mean square of `want`.
-static bool normwise(yoke_tensor *t, const double *want, int rank, const int64_t *dims, double tol, const char *what)
+static bool normwise(yoke_tensor *t, const double *want, int rank, const int64_t *dims, double tol,
+		     const char *what)
 {
 	const int64_t n = product(rank, dims);
 	double *got = malloc((size_t)n * sizeof *got + 1), square = 0, error = 0, max = 0;
@@ -53,8 +55,8 @@ static bool normwise(yoke_tensor *t, const double *want, int rank, const int64_t
 	const double root = sqrt(square / (double)n);
 	const bool good = max <= tol * root;
 	if (!good)
-		diag("%s: errors of %.2g on average and at most %.2g of the values' size", what, sqrt(error / (double)n) / root,
-		     max / root);
+		diag("%s: errors of %.2g on average and at most %.2g of the values' size", what,
+		     sqrt(error / (double)n) / root, max / root);
 	return good;
 }
 
@@ -66,7 +68,8 @@ static void dims_of(const struct shape *s, char which, int64_t *dims)
 	if (which == 'x')
 		spatial = s->in;
 	dims[0] = which == 'w' ? s->groups * s->outputs : s->batch;
-	dims[1] = which == 'w' ? s->channels : s->groups * (which == 'x' ? s->channels : s->outputs);
+	dims[1] =
+		which == 'w' ? s->channels : s->groups * (which == 'x' ? s->channels : s->outputs);
 	for (int i = 0; i < s->axes; i++)
 		dims[2 + i] = spatial[i];
 }
@@ -76,7 +79,8 @@ static void dims_of(const struct shape *s, char which, int64_t *dims)
 static void reference(const struct shape *s, double *x, double *w, double *y, char which)
 {
 	enum { TAPS = 64 };
-	const int64_t taps = product(s->axes, s->taps), out = product(s->axes, s->out), plane = product(s->axes, s->in);
+	const int64_t taps = product(s->axes, s->taps), out = product(s->axes, s->out),
+		      plane = product(s->axes, s->in);
 	int64_t size[3] = { 1, 1, 1 }, off[TAPS][3] = { 0 }; // the axes that are missing come first
 	for (int d = 0; d < s->axes; d++)
 		size[3 - s->axes + d] = s->in[d];
@@ -84,15 +88,18 @@ static void reference(const struct shape *s, double *x, double *w, double *y, ch
 		for (int64_t d = s->axes - 1, rest = t; d >= 0; rest /= s->taps[d--])
 			off[t][3 - s->axes + d] = rest % s->taps[d] * s->o.dilation[d] - s->o.lo[d];
 	for (int64_t n = 0; n < s->batch * s->groups * s->outputs * out; n++) {
-		const int64_t b = n / out / s->outputs / s->groups, o = n / out % (s->groups * s->outputs);
+		const int64_t b = n / out / s->outputs / s->groups,
+			      o = n / out % (s->groups * s->outputs);
 		int64_t at[3] = { 0 };
 		for (int64_t d = s->axes - 1, rest = n % out; d >= 0; rest /= s->out[d--])
 			at[3 - s->axes + d] = rest % s->out[d] * s->o.stride[d];
 		for (int64_t k = 0; k < taps; k++) {
-			const int64_t z = at[0] + off[k][0], i = at[1] + off[k][1], j = at[2] + off[k][2];
+			const int64_t z = at[0] + off[k][0], i = at[1] + off[k][1],
+				      j = at[2] + off[k][2];
 			if (z < 0 || z >= size[0] || i < 0 || i >= size[1] || j < 0 || j >= size[2])
 				continue;
-			double *xp = x + (b * s->groups + o / s->outputs) * s->channels * plane + (z * size[1] + i) * size[2] + j;
+			double *xp = x + (b * s->groups + o / s->outputs) * s->channels * plane +
+				     (z * size[1] + i) * size[2] + j;
 			double *wp = w + o * s->channels * taps + k;
 			for (int64_t c = 0; c < s->channels; c++, xp += plane, wp += taps)
 				if (which == 'y')
@@ -114,16 +121,20 @@ static bool one(const struct shape *s, int dtype, bool norm)
 	dims_of(s, 'x', dx);
 	dims_of(s, 'w', dw);
 	dims_of(s, 'y', dy);
-	int at = snprintf(what, sizeof what, "%s, B %lld, C %lld, O %lld, groups %lld, axes of elements:taps,stride,dilation,lo,hi",
-			  yoke_dtype_name(dtype), (long long)s->batch, (long long)s->channels, (long long)s->outputs,
-			  (long long)s->groups);
+	int at = snprintf(
+		what, sizeof what,
+		"%s, B %lld, C %lld, O %lld, groups %lld, axes of elements:taps,stride,dilation,lo,hi",
+		yoke_dtype_name(dtype), (long long)s->batch, (long long)s->channels,
+		(long long)s->outputs, (long long)s->groups);
 	for (int i = 0; i < s->axes && at < (int)sizeof what; i++)
-		at += snprintf(what + at, sizeof what - (size_t)at, " %lld:%lld,%lld,%lld,%lld,%lld", (long long)s->in[i],
-			       (long long)s->taps[i], (long long)s->o.stride[i], (long long)s->o.dilation[i],
-			       (long long)s->o.lo[i], (long long)s->o.hi[i]);
+		at += snprintf(
+			what + at, sizeof what - (size_t)at, " %lld:%lld,%lld,%lld,%lld,%lld",
+			(long long)s->in[i], (long long)s->taps[i], (long long)s->o.stride[i],
+			(long long)s->o.dilation[i], (long long)s->o.lo[i], (long long)s->o.hi[i]);
 	const int64_t nx = product(rank, dx), nw = product(rank, dw), ny = product(rank, dy);
 	double *x = random_values(nx), *w = random_values(nw), *g = random_values(ny);
-	double *y = calloc((size_t)ny + 1, sizeof *y), *gx = calloc((size_t)nx + 1, sizeof *gx), *gw = calloc((size_t)nw + 1, sizeof *gw);
+	double *y = calloc((size_t)ny + 1, sizeof *y), *gx = calloc((size_t)nx + 1, sizeof *gx),
+	       *gw = calloc((size_t)nw + 1, sizeof *gw);
 	reference(s, x, w, y, 'y');
 	reference(s, gx, w, g, 'x');
 	reference(s, x, gw, g, 'w');
@@ -131,7 +142,8 @@ static bool one(const struct shape *s, int dtype, bool norm)
 	yoke_tensor *p[2] = { tensor(dtype, rank, dx, x), tensor(dtype, rank, dw, w) }, *got[2];
 	yoke_tensor *out = yoke_conv(p[0], p[1], &s->o), *cot = tensor(dtype, rank, dy, g);
 	const double tol = dtype == yoke_f64 ? 1e-12 : 1e-5, more = norm ? 1 : 4;
-	bool (*const compare)(yoke_tensor *, const double *, int, const int64_t *, double, const char *) = norm ? normwise : alike;
+	bool (*const compare)(yoke_tensor *, const double *, int, const int64_t *, double,
+			      const char *) = norm ? normwise : alike;
 	bool good = compare(out, y, rank, dy, tol, what);
 	yoke_grad(yoke_sum(yoke_mul(out, cot), YOKE_ALL), 2, p, got);
 	good = compare(got[0], gx, rank, dx, tol * more, what) && good;
@@ -139,19 +151,27 @@ static bool one(const struct shape *s, int dtype, bool norm)
 	// the transposed convolution, with as many elements as the operand had
 	struct yoke_conv_options t = s->o;
 	for (int i = 0; i < s->axes; i++)
-		t.more[i] = s->in[i] - ((s->out[i] - 1) * t.stride[i] + (s->taps[i] - 1) * t.dilation[i] + 1 - t.lo[i] - t.hi[i]);
+		t.more[i] = s->in[i] - ((s->out[i] - 1) * t.stride[i] +
+					(s->taps[i] - 1) * t.dilation[i] + 1 - t.lo[i] - t.hi[i]);
 	good = compare(yoke_conv_transposed(cot, p[1], &t), gx, rank, dx, tol * more, what) && good;
 	yoke_scope_end(scope);
 	free(x), free(w), free(g), free(y), free(gx), free(gw);
 	return good;
 }
 
-static struct shape shape_of(int axes, const int64_t *stride, const int64_t *dilation, int64_t groups, const int64_t *lo,
-			     const int64_t *hi, const int64_t *taps)
+static struct shape shape_of(int axes, const int64_t *stride, const int64_t *dilation,
+			     int64_t groups, const int64_t *lo, const int64_t *hi,
+			     const int64_t *taps)
 {
 	static const int longest[] = { 0, 40, 12, 5 };
-	struct shape s = { .axes = axes, .batch = rnd_int(1, 3), .groups = groups, .channels = rnd_int(1, 4),
-			   .outputs = rnd_int(1, 7), .in = { 1, 1, 1 }, .taps = { 1, 1, 1 }, .out = { 1, 1, 1 },
+	struct shape s = { .axes = axes,
+			   .batch = rnd_int(1, 3),
+			   .groups = groups,
+			   .channels = rnd_int(1, 4),
+			   .outputs = rnd_int(1, 7),
+			   .in = { 1, 1, 1 },
+			   .taps = { 1, 1, 1 },
+			   .out = { 1, 1, 1 },
 			   .o = { .size = sizeof s.o, .groups = groups } };
 	for (int i = 0; i < axes; i++) {
 		s.taps[i] = taps[i];
@@ -182,14 +202,18 @@ static void test_combinations(void)
 			for (int i = 0; i < 4 * 3 * 3 * 3 * 3 * 3; i++) {
 				if (!all && rnd_int(0, 971) >= 20)
 					continue;
-				const struct shape s = shape_of(axes, strides[i % 4], dilations[i / 4 % 3], groups[i / 12 % 3],
-								los[i / 36 % 3], los[i / 108 % 3], taps[i / 324]);
-				yoke_setting_set("plan.named", count % 2 ? "0" : "1"); // every second one by decomposition
+				const struct shape s =
+					shape_of(axes, strides[i % 4], dilations[i / 4 % 3],
+						 groups[i / 12 % 3], los[i / 36 % 3],
+						 los[i / 108 % 3], taps[i / 324]);
+				// every second one by decomposition
+				yoke_setting_set("plan.named", count % 2 ? "0" : "1");
 				good = one(&s, dtypes[d], false) && good;
 				count++;
 			}
 			yoke_setting_set("plan.named", "1");
-			ok(good && count, "%d convolutions of %d axes, gradients and transposed, %s", count, axes,
+			ok(good && count,
+			   "%d convolutions of %d axes, gradients and transposed, %s", count, axes,
 			   yoke_dtype_name(dtypes[d]));
 		}
 }
@@ -197,16 +221,16 @@ static void test_combinations(void)
 // Sizes beyond the point where products are split; halves.
 static void test_large(void)
 {
-	struct shape s = shape_of(2, (int64_t[]){ 1, 1 }, (int64_t[]){ 1, 1 }, 1, (int64_t[]){ 1, 1 }, (int64_t[]){ 1, 1 },
-				  (int64_t[]){ 3, 3 });
+	struct shape s = shape_of(2, (int64_t[]){ 1, 1 }, (int64_t[]){ 1, 1 }, 1,
+				  (int64_t[]){ 1, 1 }, (int64_t[]){ 1, 1 }, (int64_t[]){ 3, 3 });
 	s.batch = 2;
 	s.channels = 43;
 	s.outputs = 50;
 	for (int i = 0; i < 2; i++)
 		s.in[i] = s.out[i] = 17 + i;
 	ok(one(&s, yoke_f32, false), "convolutions with many channels");
-	struct shape t = shape_of(2, (int64_t[]){ 2, 2 }, (int64_t[]){ 1, 1 }, 1, (int64_t[]){ 3, 3 }, (int64_t[]){ 3, 3 },
-				  (int64_t[]){ 7, 7 });
+	struct shape t = shape_of(2, (int64_t[]){ 2, 2 }, (int64_t[]){ 1, 1 }, 1,
+				  (int64_t[]){ 3, 3 }, (int64_t[]){ 3, 3 }, (int64_t[]){ 7, 7 });
 	t.channels = 3;
 	t.outputs = 20;
 	for (int i = 0; i < 2; i++) {
@@ -215,7 +239,8 @@ static void test_large(void)
 	}
 	ok(one(&t, yoke_f32, false), "a large window with few channels");
 	for (int stride = 1; stride <= 2; stride++) {
-		const int64_t step[] = { stride, stride, stride }, unit[] = { 1, 1, 1 }, three[] = { 3, 3, 3 };
+		const int64_t step[] = { stride, stride, stride }, unit[] = { 1, 1, 1 },
+			      three[] = { 3, 3, 3 };
 		struct shape v = shape_of(3, step, unit, 1, unit, unit, three);
 		v.channels = 19;
 		v.outputs = 33;
@@ -236,12 +261,15 @@ static void test_single(void)
 	bool good = true;
 	for (int axes = 1; axes <= 3; axes++) {
 		yoke_scope *s = yoke_scope_begin("single");
-		double *vx = random_values(product(2 + axes, dx)), *vw = random_values(product(2 + axes, dw)), *v[2];
-		yoke_tensor *x = tensor(yoke_f32, 2 + axes, dx, vx), *one_x = yoke_reshape(x, 1 + axes, dx + 1);
+		double *vx = random_values(product(2 + axes, dx)),
+		       *vw = random_values(product(2 + axes, dw)), *v[2];
+		yoke_tensor *x = tensor(yoke_f32, 2 + axes, dx, vx),
+			    *one_x = yoke_reshape(x, 1 + axes, dx + 1);
 		yoke_tensor *w = tensor(yoke_f32, 2 + axes, dw, vw);
 		p.axes = axes;
 		yoke_tensor *y[][2] = { { yoke_conv(x, w, &o), yoke_conv(one_x, w, &o) },
-					{ yoke_conv_transposed(x, w, &o), yoke_conv_transposed(one_x, w, &o) },
+					{ yoke_conv_transposed(x, w, &o),
+					  yoke_conv_transposed(one_x, w, &o) },
 					{ yoke_max_pool(x, &p), yoke_max_pool(one_x, &p) },
 					{ yoke_mean_pool(x, &p), yoke_mean_pool(one_x, &p) } };
 		for (int i = 0; i < 4; i++) {
@@ -249,7 +277,8 @@ static void test_single(void)
 			good = good && yoke_rank(y[i][1]) == 1 + axes && yoke_count(y[i][1]) == n;
 			for (int k = 0; k < 2 && good; k++) {
 				v[k] = malloc((size_t)n * sizeof(double));
-				good = yoke_read(yoke_cast(y[i][k], yoke_f64), v[k], (size_t)n * sizeof(double)) == 0;
+				good = yoke_read(yoke_cast(y[i][k], yoke_f64), v[k],
+						 (size_t)n * sizeof(double)) == 0;
 			}
 			if (!good) {
 				diag("%d axes, op %d: %s", axes, i, yoke_error());
@@ -264,23 +293,27 @@ static void test_single(void)
 	ok(good, "operands without a batch");
 }
 
-// 3x3 taps without stride and many channels: on the CPU computed by Winograd's algorithm, in tiles of
-// 4x4 outputs.
+// 3x3 taps without stride and many channels: on the CPU computed by Winograd's algorithm, in tiles
+// of 4x4 outputs.
 static void test_tiles(void)
 {
 	static const int64_t sizes[][2] = { { 7, 7 }, { 8, 12 }, { 13, 5 }, { 9, 31 }, { 99, 93 } };
 	static const int64_t pads[][2] = { { 1, 1 }, { 0, 2 }, { 2, 0 }, { 0, 0 } };
-	static const int64_t channels[][2] = { { 48, 50 }, { 49, 79 }, { 65, 51 }, { 129, 192 }, { 64, 49 } };
+	static const int64_t channels[][2] = {
+		{ 48, 50 }, { 49, 79 }, { 65, 51 }, { 129, 192 }, { 64, 49 }
+	};
 	bool good = true;
 	for (int i = 0; i < 5; i++)
 		for (int k = 0; k < (i < 3 ? 4 : 1); k++) {
 			const int64_t unit[] = { 1, 1 }, *pad = pads[k], taps[] = { 3, 3 };
-			struct shape s = shape_of(2, unit, unit, 1, pad, (int64_t[]){ pad[1], pad[0] }, taps);
+			struct shape s = shape_of(2, unit, unit, 1, pad,
+						  (int64_t[]){ pad[1], pad[0] }, taps);
 			s.batch = i < 3 ? 3 : 1;
 			s.channels = channels[i][0];
 			s.outputs = channels[i][1];
 			for (int a = 0; a < 2; a++) {
-				s.in[a] = sizes[i < 3 ? (i + k) % 4 : i][a]; // the last is transformed in several chunks
+				// the last is transformed in several chunks
+				s.in[a] = sizes[i < 3 ? (i + k) % 4 : i][a];
 				s.out[a] = s.in[a] + s.o.lo[a] + s.o.hi[a] - 2;
 			}
 			good = one(&s, yoke_f32, true) && good;
@@ -289,10 +322,13 @@ static void test_tiles(void)
 }
 
 // y, and the gradients by x and w, of x [2,C,H,W] and w [O,C,K,K], one after the other.
-static float *results(const int64_t *dx, const int64_t *dw, const struct yoke_conv_options *o, const float *values, int64_t *n)
+static float *results(const int64_t *dx, const int64_t *dw, const struct yoke_conv_options *o,
+		      const float *values, int64_t *n)
 {
 	yoke_scope *scope = yoke_scope_begin("threads");
-	yoke_tensor *p[2] = { yoke_from(yoke_f32, 4, dx, values), yoke_from(yoke_f32, 4, dw, values) }, *t[3];
+	yoke_tensor *p[2] = { yoke_from(yoke_f32, 4, dx, values),
+			      yoke_from(yoke_f32, 4, dw, values) },
+		    *t[3];
 	t[0] = yoke_conv(p[0], p[1], o);
 	yoke_grad(yoke_sum(yoke_square(t[0]), YOKE_ALL), 2, p, t + 1);
 	const int64_t sizes[3] = { yoke_count(t[0]), product(4, dx), product(4, dw) };
@@ -307,12 +343,20 @@ static float *results(const int64_t *dx, const int64_t *dw, const struct yoke_co
 
 static void test_threads(void)
 {
-	static const int64_t dw[][4] = { { 64, 64, 3, 3 }, { 160, 192, 3, 3 }, { 40, 8, 1, 1 }, { 64, 3, 7, 7 }, { 24, 40, 3, 3 } };
+	static const int64_t dw[][4] = { { 64, 64, 3, 3 },
+					 { 160, 192, 3, 3 },
+					 { 40, 8, 1, 1 },
+					 { 64, 3, 7, 7 },
+					 { 24, 40, 3, 3 } };
 	static const int64_t side[] = { 53, 9, 31, 40, 27 }, stride[] = { 1, 1, 1, 2, 2 };
 	bool same = true;
 	for (int i = 0; i < 5; i++) {
-		const int64_t dx[] = { 2, dw[i][1], side[i], side[i] }, values = product(4, dx) + product(4, dw[i]);
-		const struct yoke_conv_options o = { .size = sizeof o, .stride = { stride[i], stride[i] }, .lo = { 1, 1 }, .hi = { 1, 1 } };
+		const int64_t dx[] = { 2, dw[i][1], side[i], side[i] },
+			      values = product(4, dx) + product(4, dw[i]);
+		const struct yoke_conv_options o = { .size = sizeof o,
+						     .stride = { stride[i], stride[i] },
+						     .lo = { 1, 1 },
+						     .hi = { 1, 1 } };
 		float *v = malloc((size_t)values * sizeof *v), *got[2];
 		int64_t n;
 		for (int64_t k = 0; k < values; k++)
@@ -336,12 +380,14 @@ static void test_window(void)
 {
 	enum { N = 3 * 11 * 2 };
 	double x[N], want[256], cot[256], back[N] = { 0 };
-	const int64_t dims[] = { 3, 11, 2 }, size = 3, stride = 2, dilation = 2, n = (11 - 4 - 1) / 2 + 1;
+	const int64_t dims[] = { 3, 11, 2 }, size = 3, stride = 2, dilation = 2,
+		      n = (11 - 4 - 1) / 2 + 1;
 	const int64_t to[] = { 3, n, 2, size };
 	for (int i = 0; i < N; i++)
 		x[i] = rnd_real(-1, 1);
 	for (int i = 0; i < 3 * n * 2 * size; i++) {
-		const int64_t k = i % size, c = i / size % 2, q = i / size / 2 % n, b = i / size / 2 / n;
+		const int64_t k = i % size, c = i / size % 2, q = i / size / 2 % n,
+			      b = i / size / 2 / n;
 		cot[i] = rnd_real(-1, 1);
 		want[i] = x[(b * 11 + q * stride + k * dilation) * 2 + c];
 		back[(b * 11 + q * stride + k * dilation) * 2 + c] += cot[i];
@@ -355,8 +401,8 @@ static void test_window(void)
 	yoke_scope_end(s);
 }
 
-// Windows along an axis of n elements; to: adaptive, number of outputs; counted: the elements of the
-// axis and its padding that the mean counts, 0: those of the axis.
+// Windows along an axis of n elements; to: adaptive, number of outputs; counted: the elements of
+// the axis and its padding that the mean counts, 0: those of the axis.
 struct cut {
 	int64_t n, out, lo, size, stride, dilation, to, counted;
 };
@@ -377,12 +423,13 @@ static double counted(const struct cut *c, int64_t i)
 {
 	int64_t n = 0;
 	for (int64_t k = 0; k < c->n || k < c->size; k++)
-		n += c->counted ? k < c->size && i * c->stride + k * c->dilation < c->counted : element(c, i, k) >= 0;
+		n += c->counted ? k < c->size && i * c->stride + k * c->dilation < c->counted :
+				  element(c, i, k) >= 0;
 	return (double)n;
 }
 
-static bool pool(yoke_tensor *(*pooled)(yoke_tensor *, const void *), const void *arg, const struct cut *cut, int axes,
-		 bool mean, const char *what)
+static bool pool(yoke_tensor *(*pooled)(yoke_tensor *, const void *), const void *arg,
+		 const struct cut *cut, int axes, bool mean, const char *what)
 {
 	int64_t dims[5] = { 2, 3 }, to[5] = { 2, 3 }, span[3];
 	for (int d = 0; d < axes; d++) {
@@ -390,9 +437,11 @@ static bool pool(yoke_tensor *(*pooled)(yoke_tensor *, const void *), const void
 		to[2 + d] = cut[d].out;
 		span[d] = cut[d].to ? cut[d].n : cut[d].size;
 	}
-	const int64_t n = product(2 + axes, dims), m = product(2 + axes, to), plane = product(axes, dims + 2);
+	const int64_t n = product(2 + axes, dims), m = product(2 + axes, to),
+		      plane = product(axes, dims + 2);
 	const int64_t taps = product(axes, span), outs = product(axes, to + 2);
-	double *x = random_values(n), *cot = random_values(m), *y = calloc((size_t)m, sizeof *y), *back = calloc((size_t)n, sizeof *back);
+	double *x = random_values(n), *cot = random_values(m), *y = calloc((size_t)m, sizeof *y),
+	       *back = calloc((size_t)n, sizeof *back);
 	for (int64_t i = 0; i < m; i++) {
 		double sum = 0, max = -INFINITY, count = 1, ties = 0;
 		for (int pass = 0; pass < 2; pass++)
@@ -400,7 +449,8 @@ static bool pool(yoke_tensor *(*pooled)(yoke_tensor *, const void *), const void
 				int64_t p = i % outs, tap = k, at = 0, stride = 1;
 				bool inside = true;
 				for (int d = axes - 1; d >= 0; d--) {
-					const int64_t e = element(&cut[d], p % to[2 + d], tap % span[d]);
+					const int64_t e =
+						element(&cut[d], p % to[2 + d], tap % span[d]);
 					inside &= e >= 0;
 					count *= pass || k ? 1 : counted(&cut[d], p % to[2 + d]);
 					at += e * stride;
@@ -426,7 +476,8 @@ static bool pool(yoke_tensor *(*pooled)(yoke_tensor *, const void *), const void
 	yoke_scope *s = yoke_scope_begin("pool");
 	yoke_tensor *t = tensor(yoke_f64, 2 + axes, dims, x), *g, *out = pooled(t, arg);
 	bool good = alike(out, y, 2 + axes, to, 1e-13, what);
-	yoke_grad(yoke_sum(yoke_mul(out, tensor(yoke_f64, 2 + axes, to, cot)), YOKE_ALL), 1, &t, &g);
+	yoke_grad(yoke_sum(yoke_mul(out, tensor(yoke_f64, 2 + axes, to, cot)), YOKE_ALL), 1, &t,
+		  &g);
 	good = alike(g, back, 2 + axes, dims, 1e-13, what) && good;
 	yoke_scope_end(s);
 	free(x), free(cot), free(y), free(back);
@@ -435,14 +486,22 @@ static bool pool(yoke_tensor *(*pooled)(yoke_tensor *, const void *), const void
 
 static yoke_tensor *max_pool(yoke_tensor *x, const void *o) { return yoke_max_pool(x, o); }
 static yoke_tensor *mean_pool(yoke_tensor *x, const void *o) { return yoke_mean_pool(x, o); }
-static yoke_tensor *adaptive_max(yoke_tensor *x, const void *to) { return yoke_adaptive_max_pool(x, to); }
-static yoke_tensor *adaptive_mean(yoke_tensor *x, const void *to) { return yoke_adaptive_mean_pool(x, to); }
+static yoke_tensor *adaptive_max(yoke_tensor *x, const void *to)
+{
+	return yoke_adaptive_max_pool(x, to);
+}
+static yoke_tensor *adaptive_mean(yoke_tensor *x, const void *to)
+{
+	return yoke_adaptive_mean_pool(x, to);
+}
 
 static void test_pools(void)
 {
 	bool good = true;
 	for (int i = 0; i < 12; i++) {
-		struct yoke_pool_options o = { .size = sizeof o, .ceil_mode = i % 4 == 1, .count_include_pad = i % 4 == 2 };
+		struct yoke_pool_options o = { .size = sizeof o,
+					       .ceil_mode = i % 4 == 1,
+					       .count_include_pad = i % 4 == 2 };
 		const int axes = 1 + i % 3;
 		struct cut c[3];
 		for (int k = 0; k < axes; k++) {
@@ -452,18 +511,30 @@ static void test_pools(void)
 			o.dilation[k] = i > 8 ? 2 : 0;
 			o.lo[k] = rnd_int(0, 1);
 			o.hi[k] = rnd_int(0, 1);
-			c[k] = (struct cut){ n, 0, o.lo[k], o.window[k], o.stride[k] ? o.stride[k] : o.window[k], o.dilation[k] ? 2 : 1, 0,
+			c[k] = (struct cut){ n,
+					     0,
+					     o.lo[k],
+					     o.window[k],
+					     o.stride[k] ? o.stride[k] : o.window[k],
+					     o.dilation[k] ? 2 : 1,
+					     0,
 					     o.count_include_pad ? n + o.lo[k] + o.hi[k] : 0 };
-			const int64_t all = n + o.lo[k] + o.hi[k] - (c[k].size - 1) * c[k].dilation - 1;
+			const int64_t all =
+				n + o.lo[k] + o.hi[k] - (c[k].size - 1) * c[k].dilation - 1;
 			c[k].out = all / c[k].stride + 1;
-			if (o.ceil_mode && all % c[k].stride && c[k].out * c[k].stride < n + o.lo[k])
+			if (o.ceil_mode && all % c[k].stride &&
+			    c[k].out * c[k].stride < n + o.lo[k])
 				c[k].out++;
 		}
-		good = pool(max_pool, &o, c, axes, false, "max pool") && pool(mean_pool, &o, c, axes, true, "mean pool") && good;
+		good = pool(max_pool, &o, c, axes, false, "max pool") &&
+		       pool(mean_pool, &o, c, axes, true, "mean pool") && good;
 	}
 	ok(good, "pools and their gradients");
 	good = true;
-	static const int64_t sizes[][6] = { { 8, 6, 4, 4, 3, 2 }, { 7, 9, 3, 3, 4, 2 }, { 5, 10, 4, 7, 1, 3 }, { 6, 11, 7, 3, 5, 4 } };
+	static const int64_t sizes[][6] = { { 8, 6, 4, 4, 3, 2 },
+					    { 7, 9, 3, 3, 4, 2 },
+					    { 5, 10, 4, 7, 1, 3 },
+					    { 6, 11, 7, 3, 5, 4 } };
 	for (int i = 0; i < 12; i++) {
 		const int64_t *z = sizes[i / 3];
 		struct cut c[3];
@@ -476,8 +547,12 @@ static void test_pools(void)
 	double x[] = { 1, 3, 3, 2, 3, 0 }, want[6] = { 0, 0.5, 0.5, 0, 1, 0 };
 	yoke_scope *s = yoke_scope_begin("ties");
 	yoke_tensor *t = tensor(yoke_f64, 3, (int64_t[]){ 1, 1, 6 }, x), *g;
-	yoke_grad(yoke_sum(yoke_max_pool(t, &(struct yoke_pool_options){ .size = sizeof(struct yoke_pool_options), .window = { 3 } }),
-			   YOKE_ALL), 1, &t, &g);
+	yoke_grad(yoke_sum(yoke_max_pool(t,
+					 &(struct yoke_pool_options){
+						 .size = sizeof(struct yoke_pool_options),
+						 .window = { 3 } }),
+			   YOKE_ALL),
+		  1, &t, &g);
 	ok(alike(g, want, 3, (int64_t[]){ 1, 1, 6 }, 0, "ties"), "equal maxima share the gradient");
 	yoke_scope_end(s);
 }
@@ -501,27 +576,36 @@ static void weights_of(int64_t n, int64_t to, int64_t i, bool smooth, int64_t *a
 
 static void test_resize(void)
 {
-	static const int64_t sizes[][4] = { { 4, 5, 8, 15 }, { 7, 6, 5, 9 }, { 5, 1, 5, 4 }, { 9, 8, 3, 2 } };
+	static const int64_t sizes[][4] = {
+		{ 4, 5, 8, 15 }, { 7, 6, 5, 9 }, { 5, 1, 5, 4 }, { 9, 8, 3, 2 }
+	};
 	for (int smooth = 0; smooth < 2; smooth++) {
 		bool good = true;
 		for (int i = 0; i < 4; i++) {
-			const int64_t *z = sizes[i], dims[] = { 2, 2, z[0], z[1] }, to[] = { 2, 2, z[2], z[3] };
-			double *x = random_values(4 * z[0] * z[1]), *cot = random_values(4 * z[2] * z[3]);
-			double *y = calloc((size_t)(4 * z[2] * z[3]), sizeof *y), *back = calloc((size_t)(4 * z[0] * z[1]), sizeof *back);
+			const int64_t *z = sizes[i], dims[] = { 2, 2, z[0], z[1] },
+				      to[] = { 2, 2, z[2], z[3] };
+			double *x = random_values(4 * z[0] * z[1]),
+			       *cot = random_values(4 * z[2] * z[3]);
+			double *y = calloc((size_t)(4 * z[2] * z[3]), sizeof *y),
+			       *back = calloc((size_t)(4 * z[0] * z[1]), sizeof *back);
 			for (int64_t k = 0; k < 4 * z[2] * z[3]; k++)
 				for (int q = 0; q < 4; q++) {
 					int64_t r[2], c[2];
 					double rs[2], cs[2];
 					weights_of(z[0], z[2], k / z[3] % z[2], smooth, r, rs);
 					weights_of(z[1], z[3], k % z[3], smooth, c, cs);
-					const int64_t from = (k / z[3] / z[2] * z[0] + r[q / 2]) * z[1] + c[q % 2];
+					const int64_t from =
+						(k / z[3] / z[2] * z[0] + r[q / 2]) * z[1] +
+						c[q % 2];
 					y[k] += x[from] * rs[q / 2] * cs[q % 2];
 					back[from] += cot[k] * rs[q / 2] * cs[q % 2];
 				}
 			yoke_scope *s = yoke_scope_begin("resize");
-			yoke_tensor *t = tensor(yoke_f64, 4, dims, x), *g, *out = yoke_resize(t, z + 2, smooth);
+			yoke_tensor *t = tensor(yoke_f64, 4, dims, x), *g,
+				    *out = yoke_resize(t, z + 2, smooth);
 			good = alike(out, y, 4, to, 1e-13, "resize") && good;
-			yoke_grad(yoke_sum(yoke_mul(out, tensor(yoke_f64, 4, to, cot)), YOKE_ALL), 1, &t, &g);
+			yoke_grad(yoke_sum(yoke_mul(out, tensor(yoke_f64, 4, to, cot)), YOKE_ALL),
+				  1, &t, &g);
 			good = alike(g, back, 4, dims, 1e-13, "gradient of resize") && good;
 			yoke_scope_end(s);
 			free(x), free(cot), free(y), free(back);
@@ -534,7 +618,8 @@ static void test_resize(void)
 
 static void refused(int code, const yoke_tensor *got, const char *word)
 {
-	ok(!got && yoke_error_code() == code && strstr(yoke_error(), word), "'%s': %s", word, yoke_error());
+	ok(!got && yoke_error_code() == code && strstr(yoke_error(), word), "'%s': %s", word,
+	   yoke_error());
 	yoke_error_clear();
 }
 
@@ -556,9 +641,12 @@ static void test_refusals(void)
 	o.lo[0] = 0, o.dilation[0] = 3;
 	refused(YOKE_ESHAPE, yoke_conv(x, w, &o), "axis 2");
 	o.dilation[0] = 0, o.more[1] = 1;
-	refused(YOKE_ERANGE, yoke_conv_transposed(x, yoke_full(yoke_f32, 4, (int64_t[]){ 4, 3, 3, 3 }, 1), &o), "more 1");
+	refused(YOKE_ERANGE,
+		yoke_conv_transposed(x, yoke_full(yoke_f32, 4, (int64_t[]){ 4, 3, 3, 3 }, 1), &o),
+		"more 1");
 	refused(YOKE_EDTYPE, yoke_conv(x, yoke_cast(w, yoke_f64), NULL), "f64");
-	refused(YOKE_ESHAPE, yoke_conv(yoke_reshape(x, 2, (int64_t[]){ 8, 25 }), w, NULL), "takes [B,C,S..]");
+	refused(YOKE_ESHAPE, yoke_conv(yoke_reshape(x, 2, (int64_t[]){ 8, 25 }), w, NULL),
+		"takes [B,C,S..]");
 	refused(YOKE_ERANGE, yoke_max_pool(x, &p), "window 0");
 	p.window[0] = 2, p.window[1] = 6;
 	refused(YOKE_ERANGE, yoke_mean_pool(x, &p), "windows of 6");
@@ -576,12 +664,14 @@ static void test_empty(void)
 	yoke_scope *s = yoke_scope_begin("empty");
 	float y[2 * 3 * 4];
 	const int64_t dx[] = { 2, 0, 4 }, dw[] = { 3, 0, 1 };
-	yoke_tensor *t = yoke_conv(yoke_full(yoke_f32, 3, dx, 0), yoke_full(yoke_f32, 3, dw, 0), NULL);
+	yoke_tensor *t =
+		yoke_conv(yoke_full(yoke_f32, 3, dx, 0), yoke_full(yoke_f32, 3, dw, 0), NULL);
 	bool good = yoke_read(t, y, sizeof y) == 0;
 	for (int i = 0; i < 24; i++)
 		good &= y[i] == 0;
 	ok(good, "a sum over no channels is 0: %s", yoke_error());
-	t = yoke_conv(yoke_full(yoke_f32, 3, (int64_t[]){ 0, 2, 4 }, 0), yoke_full(yoke_f32, 3, (int64_t[]){ 3, 2, 2 }, 0), NULL);
+	t = yoke_conv(yoke_full(yoke_f32, 3, (int64_t[]){ 0, 2, 4 }, 0),
+		      yoke_full(yoke_f32, 3, (int64_t[]){ 3, 2, 2 }, 0), NULL);
 	ok(yoke_count(t) == 0 && yoke_eval(1, &t) == 0, "a batch of none: %s", yoke_error());
 	yoke_scope_end(s);
 }

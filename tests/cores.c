@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests the CPU backend's choice of processors and its drawing, on machines that hwloc describes and with
-// fake cgroup directories.
+// Tests the CPU backend's choice of processors and its drawing, on machines that hwloc describes
+// and with fake cgroup directories.
 #include "config.h"
 
 #include <dirent.h>
@@ -295,7 +295,8 @@ static void recorded_machine(const char *path, const char *xml)
 	yk_cores_fini(&c);
 }
 
-// The machines that hwloc's developers recorded, in the directory tests/hwloc/xml of its source package.
+// The machines that hwloc's developers recorded, in the directory tests/hwloc/xml of its source
+// package.
 static void recorded(void)
 {
 	const char *folder = getenv("YOKE_TEST_HWLOC");

@@ -20,13 +20,16 @@ static void write_bytes(const char *path, const void *data, size_t bytes)
 }
 
 // Writes an f32 array as NumPy saves it.
-static void write_npy(const char *path, const char *shape, bool fortran, const char *descr, const void *data, size_t bytes)
+static void write_npy(const char *path, const char *shape, bool fortran, const char *descr,
+		      const void *data, size_t bytes)
 {
 	unsigned char file[128 + N * L * S * B * 8] = "\x93NUMPY\x01";
 	memset(file + 10, ' ', 117);
 	file[127] = '\n';
 	file[8] = 118;
-	const int n = snprintf((char *)file + 10, 117, "{'descr': '%s', 'fortran_order': %s, 'shape': %s, }", descr, fortran ? "True" : "False", shape);
+	const int n = snprintf((char *)file + 10, 117,
+			       "{'descr': '%s', 'fortran_order': %s, 'shape': %s, }", descr,
+			       fortran ? "True" : "False", shape);
 	file[10 + n] = ' ';
 	memcpy(file + 128, data, bytes);
 	write_bytes(path, file, 128 + bytes);
@@ -54,7 +57,8 @@ static void holds(const char *path, const char *settings, int k, const char *wha
 
 static int read_sample(const yoke_dataset *d, int64_t i, float *to, float *weight, uint8_t *label)
 {
-	return d ? yoke_dataset_read(d, i, 0, 0, i, (void *[]){ to, weight, label }, NULL) : yoke_error_code();
+	return d ? yoke_dataset_read(d, i, 0, 0, i, (void *[]){ to, weight, label }, NULL) :
+		   yoke_error_code();
 }
 
 // ---- .npy ----
@@ -72,7 +76,8 @@ static void arrays(void)
 	float two[L][S][2];
 	bool right = c && !yoke_cube_read(c, &two[0][0][0], NULL);
 	for (int i = 0; i < L * S && right; i++)
-		right = two[i / S][i % S][0] == x[2][i / S][i % S][2] && two[i / S][i % S][1] == x[2][i / S][i % S][0];
+		right = two[i / S][i % S][0] == x[2][i / S][i % S][2] &&
+			two[i / S][i % S][1] == x[2][i / S][i % S][0];
 	ok(right, "a selection of two bands %s", yoke_error());
 	yoke_cube_free(c);
 
@@ -90,14 +95,18 @@ static void arrays(void)
 	ok(!c && yoke_error_code() == YOKE_EINVAL && strstr(yoke_error(), "it has 4"),
 	   "a fifth cube does not exist: %s", yoke_error());
 	yoke_error_clear();
-	const struct yoke_cube_files o = { .size = sizeof o, .n = 1, .path = (const char *[]){ "four.npy" },
-					   .label = (const char *[]){ "labels.npy" }, .mask = (const char *[]){ "masks.npy" } };
+	const struct yoke_cube_files o = { .size = sizeof o,
+					   .n = 1,
+					   .path = (const char *[]){ "four.npy" },
+					   .label = (const char *[]){ "labels.npy" },
+					   .mask = (const char *[]){ "masks.npy" } };
 	yoke_dataset *d = yoke_dataset_cube_files(&o);
 	right = d && yoke_dataset_count(d) == N;
 	for (int k = 0; k < N && right; k++) {
 		float got[L][S][B], weight[L][S];
 		uint8_t l[L][S];
-		right = !read_sample(d, k, &got[0][0][0], &weight[0][0], &l[0][0]) && !memcmp(got, x[k], sizeof got) && !memcmp(l, label[k], sizeof l);
+		right = !read_sample(d, k, &got[0][0][0], &weight[0][0], &l[0][0]) &&
+			!memcmp(got, x[k], sizeof got) && !memcmp(l, label[k], sizeof l);
 		for (int i = 0; i < L * S && right; i++)
 			right = weight[i / S][i % S] == (float)(mask[k][i / S][i % S] != 0);
 	}
@@ -111,7 +120,8 @@ static void arrays(void)
 static void nonfinite(void)
 {
 	float bad[L][S][B], got[L][S][B], weight[L][S];
-	const char *const paths[] = { "nan.npy", "good.npy" }, *const masks[] = { "out.npy", "all.npy" };
+	const char *const paths[] = { "nan.npy", "good.npy" },
+		   *const masks[] = { "out.npy", "all.npy" };
 	uint8_t mask[L][S];
 	memcpy(bad, x[0], sizeof bad);
 	bad[3][4][1] = NAN;
@@ -120,10 +130,12 @@ static void nonfinite(void)
 	write_npy(paths[0], "(5, 7, 3)", false, "<f4", bad, sizeof bad);
 	write_npy(paths[1], "(5, 7, 3)", false, "<f4", x[1], sizeof bad);
 	yoke_dataset *d = yoke_dataset_cubes(2, paths, NULL, NULL);
-	ok(read_sample(d, 0, &got[0][0][0], &weight[0][0], NULL) == YOKE_ERANGE && strstr(yoke_error(), "nan.npy: line 0, sample 6: band 0 is inf"),
+	ok(read_sample(d, 0, &got[0][0][0], &weight[0][0], NULL) == YOKE_ERANGE &&
+		   strstr(yoke_error(), "nan.npy: line 0, sample 6: band 0 is inf"),
 	   "a non-finite pixel is named: %s", yoke_error());
 	yoke_error_clear();
-	ok(!read_sample(d, 1, &got[0][0][0], &weight[0][0], NULL), "the other cube is read %s", yoke_error());
+	ok(!read_sample(d, 1, &got[0][0][0], &weight[0][0], NULL), "the other cube is read %s",
+	   yoke_error());
 	yoke_dataset_free(d);
 	d = yoke_dataset_cubes(2, paths, NULL, "bands=0-2 nonfinite=skip");
 	for (int i = 0; i < 4; i++) // twice
@@ -135,7 +147,8 @@ static void nonfinite(void)
 	for (int i = 0; i < L * S; i++) {
 		const int l = i / S, s = i % S;
 		const bool out = (l == 3 && s == 4) || (l == 0 && s == 6);
-		right &= weight[l][s] == !out && got[l][s][0] == (out ? 0 : bad[l][s][0]) && got[l][s][2] == (out ? 0 : bad[l][s][2]);
+		right &= weight[l][s] == !out && got[l][s][0] == (out ? 0 : bad[l][s][0]) &&
+			 got[l][s][2] == (out ? 0 : bad[l][s][2]);
 	}
 	ok(right, "masked pixels have weight 0 and value 0");
 	yoke_dataset_free(d);
@@ -145,7 +158,8 @@ static void nonfinite(void)
 	write_npy(masks[0], "(5, 7)", false, "|u1", mask, sizeof mask);
 	const struct yoke_cube_files o = { .size = sizeof o, .n = 2, .path = paths, .mask = masks };
 	d = yoke_dataset_cube_files(&o);
-	ok(!read_sample(d, 0, &got[0][0][0], &weight[0][0], NULL) && got[3][4][1] == 0 && !yoke_dataset_cubes_skipped(d),
+	ok(!read_sample(d, 0, &got[0][0][0], &weight[0][0], NULL) && got[3][4][1] == 0 &&
+		   !yoke_dataset_cubes_skipped(d),
 	   "masked pixels may be non-finite %s", yoke_error());
 	yoke_error_clear();
 	yoke_dataset_free(d);
@@ -177,8 +191,8 @@ static void add_element(struct bytes *to, uint32_t type, const void *p, size_t n
 }
 
 // A variable of a version 5 file: class and element type as in "MAT-File Format".
-static void add_variable(struct bytes *to, const char *name, uint32_t class, uint32_t type, int rank, const int32_t *dims,
-			 const void *data, size_t bytes)
+static void add_variable(struct bytes *to, const char *name, uint32_t class, uint32_t type,
+			 int rank, const int32_t *dims, const void *data, size_t bytes)
 {
 	struct bytes v = { .n = 0 };
 	add_element(&v, 6, (uint32_t[]){ class, 0 }, 8);
@@ -194,7 +208,13 @@ static void odd_pictures(void)
 {
 	static float picture[L][S], weight[L][S], got[L][S][B];
 	static uint8_t out[L][S];
-	struct yoke_cube_info i = { .size = sizeof i, .lines = L, .samples = S, .bands = 1, .type = "f32", .interleave = "bip", .scale = 1,
+	struct yoke_cube_info i = { .size = sizeof i,
+				    .lines = L,
+				    .samples = S,
+				    .bands = 1,
+				    .type = "f32",
+				    .interleave = "bip",
+				    .scale = 1,
 				    .ignore = -1 };
 	const char *const path[] = { "good.npy" }, *const hdr[] = { "picture.hdr" };
 	const struct {
@@ -203,20 +223,33 @@ static void odd_pictures(void)
 		int want; // error of the sample
 		float weight;
 		uint8_t label;
-	} cases[] = { { NAN, false, YOKE_ERANGE, 0, 0 }, { INFINITY, false, YOKE_ERANGE, 0, 0 }, { -1, false, 0, 0, 0 }, { -2, false, 0, 1, 1 },
-		      { NAN, true, YOKE_ERANGE, 0, 0 }, { -2, true, YOKE_ERANGE, 0, 0 }, { -1, true, 0, 0, 0 }, { 0.5f, true, 0, 1, 0 } };
+	} cases[] = { { NAN, false, YOKE_ERANGE, 0, 0 },
+		      { INFINITY, false, YOKE_ERANGE, 0, 0 },
+		      { -1, false, 0, 0, 0 },
+		      { -2, false, 0, 1, 1 },
+		      { NAN, true, YOKE_ERANGE, 0, 0 },
+		      { -2, true, YOKE_ERANGE, 0, 0 },
+		      { -1, true, 0, 0, 0 },
+		      { 0.5f, true, 0, 1, 0 } };
 	for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
 		for (int q = 0; q < L * S; q++)
 			picture[q / S][q % S] = 1;
 		picture[2][3] = cases[k].value;
 		int err = yoke_cube_write(hdr[0], &i, &picture[0][0]);
-		const struct yoke_cube_files o = { .size = sizeof o, .n = 1, .path = path, .label = cases[k].mask ? NULL : hdr,
+		const struct yoke_cube_files o = { .size = sizeof o,
+						   .n = 1,
+						   .path = path,
+						   .label = cases[k].mask ? NULL : hdr,
 						   .mask = cases[k].mask ? hdr : NULL };
 		yoke_dataset *d = err ? NULL : yoke_dataset_cube_files(&o);
-		err = d ? yoke_dataset_read(d, 0, 0, 0, 0, (void *[]){ got, weight, out }, NULL) : -1;
-		ok(err == cases[k].want && (err || (weight[2][3] == cases[k].weight && weight[1][1] == 1 &&
-						     (cases[k].mask || (out[2][3] == cases[k].label && out[1][1] == 1)))),
-		   "a %s of %g: %d %s", cases[k].mask ? "mask" : "label", (double)cases[k].value, err, yoke_error());
+		err = d ? yoke_dataset_read(d, 0, 0, 0, 0, (void *[]){ got, weight, out }, NULL) :
+			  -1;
+		ok(err == cases[k].want &&
+			   (err ||
+			    (weight[2][3] == cases[k].weight && weight[1][1] == 1 &&
+			     (cases[k].mask || (out[2][3] == cases[k].label && out[1][1] == 1)))),
+		   "a %s of %g: %d %s", cases[k].mask ? "mask" : "label", (double)cases[k].value,
+		   err, yoke_error());
 		yoke_error_clear();
 		yoke_dataset_free(d);
 	}
@@ -238,7 +271,8 @@ static void mats(void)
 	add(&file, (char[8]){ 0 }, 8);
 	add(&file, (uint16_t[]){ 0x0100, 0x4d49 }, 4);
 	add_variable(&file, "names", 4, 4, 2, (int32_t[]){ 1, 2 }, (uint16_t[]){ 'h', 'i' }, 4);
-	add_variable(&file, "wavelength", 6, 9, 2, (int32_t[]){ 1, B }, f64, B * sizeof(double)); // neither is an array of three axes
+	// neither is an array of three axes
+	add_variable(&file, "wavelength", 6, 9, 2, (int32_t[]){ 1, B }, f64, B * sizeof(double));
 	add_variable(&file, "truth", 6, 9, 2, (int32_t[]){ L, S }, f64, L * S * sizeof(double));
 	add_variable(&file, "cube", 6, 9, 3, (int32_t[]){ L, S, B }, f64, sizeof f64);
 	add_variable(&file, "other", 11, 4, 3, (int32_t[]){ L, S, B }, u16, sizeof u16);
@@ -259,10 +293,12 @@ static void mats(void)
 		const char *settings;
 		int code;
 		const char *word;
-	} bad[] = { { "variable=third", YOKE_ENOENT, "third" }, { "variable=names", YOKE_EUNSUPPORTED, "names" } };
+	} bad[] = { { "variable=third", YOKE_ENOENT, "third" },
+		    { "variable=names", YOKE_EUNSUPPORTED, "names" } };
 	for (size_t i = 0; i < 2; i++) {
 		c = yoke_cube_open("two.mat", bad[i].settings);
-		ok(!c && yoke_error_code() == bad[i].code && strstr(yoke_error(), bad[i].word), "%s: %s", bad[i].settings, yoke_error());
+		ok(!c && yoke_error_code() == bad[i].code && strstr(yoke_error(), bad[i].word),
+		   "%s: %s", bad[i].settings, yoke_error());
 		yoke_error_clear();
 		yoke_cube_free(c);
 	}
@@ -281,7 +317,8 @@ static void mats(void)
 		struct yoke_cube_info i = { .size = sizeof i };
 		if (c)
 			yoke_cube_info(c, &i);
-		if (c && i.lines * i.samples * i.bands <= L * S * B && !yoke_cube_read(c, &got[0][0][0], NULL))
+		if (c && i.lines * i.samples * i.bands <= L * S * B &&
+		    !yoke_cube_read(c, &got[0][0][0], NULL))
 			read++;
 		else
 			failed += yoke_error_code() != 0;
@@ -307,16 +344,25 @@ static int count_reads(void *arg, int64_t n, struct yoke_item *const *s)
 
 static void caches(void)
 {
-	const struct yoke_field f = { .size = sizeof f, .name = "x", .dtype = yoke_f32, .rank = 3, .dims = { L, S, B } };
-	const struct yoke_dataset_options o = { .size = sizeof o, .name = "counted", .count = N, .fields = 1, .field = &f, .read = count_reads };
+	const struct yoke_field f = {
+		.size = sizeof f, .name = "x", .dtype = yoke_f32, .rank = 3, .dims = { L, S, B }
+	};
+	const struct yoke_dataset_options o = { .size = sizeof o,
+						.name = "counted",
+						.count = N,
+						.fields = 1,
+						.field = &f,
+						.read = count_reads };
 	static const struct {
 		uint64_t bytes;
 		int reads; // in 3 epochs
 	} c[] = { { UINT64_MAX, N }, { 2 * (sizeof x[0] + 64), 2 + 3 * (N - 2) }, { 0, 3 * N } };
 	for (size_t i = 0; i < sizeof c / sizeof *c; i++) {
 		reads = 0; // before a loader's threads start
-		yoke_dataset *inner = yoke_dataset_new(&o), *d = yoke_dataset_cache(inner, c[i].bytes);
-		yoke_loader *l = yoke_loader_new(d, i ? "workers=0 shuffle=0 epochs=3 batch=1" : "workers=3 shuffle=1 epochs=3 batch=2");
+		yoke_dataset *inner = yoke_dataset_new(&o),
+			     *d = yoke_dataset_cache(inner, c[i].bytes);
+		yoke_loader *l = yoke_loader_new(d, i ? "workers=0 shuffle=0 epochs=3 batch=1" :
+							"workers=3 shuffle=1 epochs=3 batch=2");
 		void *data[1];
 		double got = 0, want = 0;
 		int64_t rows;
@@ -331,8 +377,9 @@ static void caches(void)
 		float again[L][S][B];
 		for (int k = 0; k < N && !i; k++)
 			got += yoke_dataset_read(d, k, 0, 0, k, (void *[]){ again }, NULL);
-		ok(got == want && (i ? read == c[i].reads : read >= N && reads == read), "%d reads with room for %llu bytes %s", read,
-		   (unsigned long long)c[i].bytes, yoke_error());
+		ok(got == want && (i ? read == c[i].reads : read >= N && reads == read),
+		   "%d reads with room for %llu bytes %s", read, (unsigned long long)c[i].bytes,
+		   yoke_error());
 		yoke_error_clear();
 		yoke_loader_free(l);
 		yoke_dataset_free(d);
@@ -343,7 +390,13 @@ static void caches(void)
 // Arrays in the CPU's own layout are read without a copy.
 static void uncopied(void)
 {
-	const struct yoke_cube_info i = { .size = sizeof i, .lines = L, .samples = S, .bands = B, .type = "f32", .interleave = "bip", .scale = 1,
+	const struct yoke_cube_info i = { .size = sizeof i,
+					  .lines = L,
+					  .samples = S,
+					  .bands = B,
+					  .type = "f32",
+					  .interleave = "bip",
+					  .scale = 1,
 					  .ignore = NAN };
 	struct yoke_stats before = { .size = sizeof before }, after = before;
 	float got[L * S * B];

@@ -26,9 +26,15 @@ static const struct type {
 	int width;
 	double min, max;
 } types[] = {
-	{ 1, "u8", 1, 0, 255 }, { 2, "i16", 2, -32768, 32767 }, { 3, "i32", 4, -2147483648., 2147483647 },
-	{ 4, "f32", 4, -1e6, 1e6 }, { 5, "f64", 8, -1e6, 1e6 }, { 12, "u16", 2, 0, 65535 },
-	{ 13, "u32", 4, 0, 4294967295. }, { 14, "i64", 8, -1e15, 1e15 }, { 15, "u64", 8, 0, 1e15 },
+	{ 1, "u8", 1, 0, 255 },
+	{ 2, "i16", 2, -32768, 32767 },
+	{ 3, "i32", 4, -2147483648., 2147483647 },
+	{ 4, "f32", 4, -1e6, 1e6 },
+	{ 5, "f64", 8, -1e6, 1e6 },
+	{ 12, "u16", 2, 0, 65535 },
+	{ 13, "u32", 4, 0, 4294967295. },
+	{ 14, "i64", 8, -1e15, 1e15 },
+	{ 15, "u64", 8, 0, 1e15 },
 };
 static const char *const orders[] = { "bsq", "bil", "bip" };
 
@@ -41,7 +47,9 @@ static void write_text(const char *path, const void *text, size_t bytes)
 
 static size_t place(int order, int l, int s, int b)
 {
-	return (size_t)(order == 0 ? (b * L + l) * S + s : order == 1 ? (l * B + b) * S + s : (l * S + s) * B + b);
+	return (size_t)(order == 0 ? (b * L + l) * S + s :
+			order == 1 ? (l * B + b) * S + s :
+				     (l * S + s) * B + b);
 }
 
 // The bytes of a number, low or high byte first.
@@ -76,7 +84,10 @@ static double get(const unsigned char *from, const struct type *t, bool big)
 		u = u << 8 | raw[i];
 	const int unused = 64 - 8 * t->width;
 	const bool sign = t->number == 2 || t->number == 3 || t->number == 14;
-	return t->number == 4 ? f : t->number == 5 ? v : sign ? (double)((int64_t)(u << unused) >> unused) : (double)u;
+	return t->number == 4 ? f :
+	       t->number == 5 ? v :
+	       sign           ? (double)((int64_t)(u << unused) >> unused) :
+				(double)u;
 }
 
 static double number[L][S][B];
@@ -84,8 +95,12 @@ static double number[L][S][B];
 static void draw(const struct type *t)
 {
 	for (int i = 0; i < L * S * B; i++) {
-		double v = rnd_int(0, 9) ? rnd_real(t->min, t->max) : rnd_int(0, 1) ? t->min : t->max;
-		number[i / (S * B)][i / B % S][i % B] = t->number == 4 ? (float)v : t->number == 5 ? v : trunc(v);
+		double v = rnd_int(0, 9) ? rnd_real(t->min, t->max) :
+			   rnd_int(0, 1) ? t->min :
+			   t->max;
+		number[i / (S * B)][i / B % S][i % B] = t->number == 4 ? (float)v :
+							t->number == 5 ? v :
+							trunc(v);
 	}
 }
 
@@ -103,12 +118,15 @@ static void read_one(const struct type *t, int order, bool big)
 	for (int l = 0; l < L; l++)
 		for (int s = 0; s < S; s++)
 			for (int b = 0; b < B; b++)
-				put(bytes + OFFSET + place(order, l, s, b) * (size_t)t->width, t, number[l][s][b], big);
+				put(bytes + OFFSET + place(order, l, s, b) * (size_t)t->width, t,
+				    number[l][s][b], big);
 	write_text("in.dat", bytes, OFFSET + (size_t)(L * S * B * t->width));
-	snprintf(head, sizeof head, "ENVI\n; a comment = 3\nDescription = {\n  two lines, bands = 99 }\nSAMPLES=%d\nlines   = %d\nbands = %d\n"
-		 "header offset = %d\nData  Type = %d\ninterleave = %s\nbyte order = %d\nwavelength = { 400.5,\n 500 , 601e0}\nbbl = {1, 1, 0}\n"
-		 "data ignore value = %.17g\nreflectance scale factor = %g\n", S, L, B, OFFSET, t->number, order == 1 ? "BIL" : orders[order], big,
-		 ignore, scale);
+	snprintf(
+		head, sizeof head,
+		"ENVI\n; a comment = 3\nDescription = {\n  two lines, bands = 99 }\nSAMPLES=%d\nlines   = %d\nbands = %d\n"
+		"header offset = %d\nData  Type = %d\ninterleave = %s\nbyte order = %d\nwavelength = { 400.5,\n 500 , 601e0}\nbbl = {1, 1, 0}\n"
+		"data ignore value = %.17g\nreflectance scale factor = %g\n",
+		S, L, B, OFFSET, t->number, order == 1 ? "BIL" : orders[order], big, ignore, scale);
 	write_text("in.hdr", head, strlen(head));
 	struct yoke_cube_info i = { .size = sizeof i };
 	yoke_cube *c = yoke_cube_open("in.hdr", "bands=good");
@@ -116,8 +134,9 @@ static void read_one(const struct type *t, int order, bool big)
 		yoke_cube_info(c, &i);
 	memset(x, 0xff, sizeof x);
 	memset(weight, 0xff, sizeof weight);
-	const bool good = c && !yoke_cube_read(c, &x[0][0][0], &weight[0][0]) && i.lines == L && i.samples == S && i.bands == 2 &&
-			  !strcmp(i.type, t->name) && i.wavelength && i.wavelength[0] == 400.5 && i.wavelength[1] == 500;
+	const bool good = c && !yoke_cube_read(c, &x[0][0][0], &weight[0][0]) && i.lines == L &&
+			  i.samples == S && i.bands == 2 && !strcmp(i.type, t->name) &&
+			  i.wavelength && i.wavelength[0] == 400.5 && i.wavelength[1] == 500;
 	bool right = good;
 	for (int l = 0; l < L; l++)
 		for (int s = 0; s < S; s++) {
@@ -126,10 +145,13 @@ static void read_one(const struct type *t, int order, bool big)
 			ignored += out;
 			for (int b = 0; b < 2; b++) {
 				got[(l * S + s) * 2 + b] = x[l][s][b];
-				want[(l * S + s) * 2 + b] = (float)(scale == 1 ? number[l][s][b] : number[l][s][b] / scale);
+				want[(l * S + s) * 2 + b] =
+					(float)(scale == 1 ? number[l][s][b] :
+							     number[l][s][b] / scale);
 			}
 		}
-	ok(right, "%s %s, %s: %d ignored %s", t->name, orders[order], big ? "big" : "little", ignored, yoke_error());
+	ok(right, "%s %s, %s: %d ignored %s", t->name, orders[order], big ? "big" : "little",
+	   ignored, yoke_error());
 	near(got, want, L * S * 2, 0, 1, "its numbers");
 	yoke_error_clear();
 	yoke_cube_free(c);
@@ -138,8 +160,9 @@ static void read_one(const struct type *t, int order, bool big)
 // Gains and offsets of selected bands, and the georeference lines, which a written cube keeps.
 static void gained(const struct type *t, int order, bool big)
 {
-	static const char place_lines[] = "map info = {UTM, 1, 1, 5e5, 4e6, 30, 30, 11, North}\ncoordinate system string = {PROJCS[\"a\",\n 1]}\n"
-					  "x start = 3\n";
+	static const char place_lines[] =
+		"map info = {UTM, 1, 1, 5e5, 4e6, 30, 30, 11, North}\ncoordinate system string = {PROJCS[\"a\",\n 1]}\n"
+		"x start = 3\n";
 	static const double gain[B] = { 0.5, -3, 0.01 }, shift[B] = { -1.25, 1e9, 7 };
 	unsigned char bytes[L * S * B * 8];
 	float x[L * S * 2], weight[L * S];
@@ -149,15 +172,20 @@ static void gained(const struct type *t, int order, bool big)
 	for (int l = 0; l < L; l++)
 		for (int s = 0; s < S; s++)
 			for (int b = 0; b < B; b++)
-				put(bytes + place(order, l, s, b) * (size_t)t->width, t, number[l][s][b], big);
+				put(bytes + place(order, l, s, b) * (size_t)t->width, t,
+				    number[l][s][b], big);
 	write_text("gain.img", bytes, (size_t)(L * S * B * t->width));
-	snprintf(head, sizeof head, "ENVI\nsamples=%d\nlines=%d\nbands=%d\ndata type=%d\ninterleave=%s\nbyte order=%d\n"
-		 "data gain values={0.5, -3, 0.01}\ndata offset values = {-1.25,1e9,7}\ndata ignore value=%.17g\nwavelength={1,2,3}\n"
-		 "wavelength units = Micrometers\n%s", S, L, B, t->number, orders[order], big, number[4][1][2], place_lines);
+	snprintf(
+		head, sizeof head,
+		"ENVI\nsamples=%d\nlines=%d\nbands=%d\ndata type=%d\ninterleave=%s\nbyte order=%d\n"
+		"data gain values={0.5, -3, 0.01}\ndata offset values = {-1.25,1e9,7}\ndata ignore value=%.17g\nwavelength={1,2,3}\n"
+		"wavelength units = Micrometers\n%s",
+		S, L, B, t->number, orders[order], big, number[4][1][2], place_lines);
 	write_text("gain.hdr", head, strlen(head));
 	struct yoke_cube_info i = { .size = sizeof i };
 	yoke_cube *c = yoke_cube_open("gain.hdr", "bands=2,1");
-	bool right = c && !yoke_cube_info(c, &i) && i.gains && i.scene && !strcmp(i.scene, place_lines) && !strcmp(i.units, "Micrometers") &&
+	bool right = c && !yoke_cube_info(c, &i) && i.gains && i.scene &&
+		     !strcmp(i.scene, place_lines) && !strcmp(i.units, "Micrometers") &&
 		     !yoke_cube_read(c, x, weight);
 	for (int q = 0; q < L * S; q++) {
 		const double *at = number[q / S][q % S];
@@ -168,14 +196,16 @@ static void gained(const struct type *t, int order, bool big)
 			want[2 * q + b] = (float)(gain[k] * at[k] + shift[k]);
 		}
 	}
-	ok(right, "gains of %s %s, %s %s", t->name, orders[order], big ? "big" : "little", yoke_error());
+	ok(right, "gains of %s %s, %s %s", t->name, orders[order], big ? "big" : "little",
+	   yoke_error());
 	near(got, want, L * S * 2, 1.2e-7, 1, "the numbers");
 	i.type = "f32";
 	right = right && !yoke_cube_write("placed.hdr", &i, x);
 	yoke_cube_free(c);
 	i = (struct yoke_cube_info){ .size = sizeof i };
 	c = right ? yoke_cube_open("placed.hdr", NULL) : NULL;
-	right = c && !yoke_cube_info(c, &i) && !i.gains && i.scene && !strcmp(i.scene, place_lines) && !strcmp(i.units, "Micrometers") &&
+	right = c && !yoke_cube_info(c, &i) && !i.gains && i.scene &&
+		!strcmp(i.scene, place_lines) && !strcmp(i.units, "Micrometers") &&
 		i.wavelength[0] == 3 && i.wavelength[1] == 2;
 	ok(right, "a written cube has the same georeference %s", yoke_error());
 	yoke_error_clear();
@@ -206,17 +236,23 @@ static void waves(void)
 	for (size_t k = 0; k <= sizeof cases / sizeof *cases; k++) {
 		const bool none = k == sizeof cases / sizeof *cases; // no wavelengths
 		double got[6] = { 0 }, want[6] = { 0 };
-		int n = snprintf(head, sizeof head, "ENVI\nsamples=1\nlines=1\nbands=6\ndata type=1\ninterleave=bip\n%s", none ? "" : cases[k].units);
+		int n = snprintf(
+			head, sizeof head,
+			"ENVI\nsamples=1\nlines=1\nbands=6\ndata type=1\ninterleave=bip\n%s",
+			none ? "" : cases[k].units);
 		for (int i = 0; i < 6 && !none; i++)
-			n += snprintf(head + n, sizeof head - (size_t)n, "%s%.9g%s", i ? "," : "wavelength = {", (400 + 50 * i + 50 * (i > 4)) *
-				      cases[k].scale, i == 5 ? "}\n" : "");
+			n += snprintf(head + n, sizeof head - (size_t)n, "%s%.9g%s",
+				      i ? "," : "wavelength = {",
+				      (400 + 50 * i + 50 * (i > 4)) * cases[k].scale,
+				      i == 5 ? "}\n" : "");
 		write_text("waves.hdr", head, strlen(head));
 		write_text("waves.img", "\0\1\2\3\4\5", 6);
 		snprintf(what, sizeof what, "bands=%s", none ? "1,450nm..600nm" : cases[k].bands);
 		yoke_cube *c = yoke_cube_open("waves.hdr", what);
 		struct yoke_cube_info i = { .size = sizeof i };
 		float x[6] = { 0 };
-		const bool right = c && !yoke_cube_info(c, &i) && i.bands <= 6 && !yoke_cube_read(c, x, NULL);
+		const bool right =
+			c && !yoke_cube_info(c, &i) && i.bands <= 6 && !yoke_cube_read(c, x, NULL);
 		for (int b = 0; b < 6 && !none; b++) {
 			got[b] = x[b];
 			want[b] = b < cases[k].n ? cases[k].band[b] : 0;
@@ -225,8 +261,9 @@ static void waves(void)
 		if (none || !cases[k].n)
 			ok(!c && code == YOKE_EINVAL, "%s: refused: %s", what, yoke_error());
 		else
-			ok(right && i.bands == cases[k].n && !memcmp(got, want, sizeof got), "%s of %s: %d bands %s", what, cases[k].units,
-			   (int)i.bands, yoke_error());
+			ok(right && i.bands == cases[k].n && !memcmp(got, want, sizeof got),
+			   "%s of %s: %d bands %s", what, cases[k].units, (int)i.bands,
+			   yoke_error());
 		yoke_error_clear();
 		yoke_cube_free(c);
 	}
@@ -238,7 +275,10 @@ static void scale_and_gain(const char *lines, int want)
 	char head[400];
 	float x[2];
 	write_text("both.img", &(uint16_t[]){ 10, 20 }, 4);
-	snprintf(head, sizeof head, "ENVI\nsamples=1\nlines=1\nbands=2\ndata type=12\ninterleave=bip\nreflectance scale factor=10\n%s\n", lines);
+	snprintf(
+		head, sizeof head,
+		"ENVI\nsamples=1\nlines=1\nbands=2\ndata type=12\ninterleave=bip\nreflectance scale factor=10\n%s\n",
+		lines);
 	write_text("both.hdr", head, strlen(head));
 	yoke_cube *c = yoke_cube_open("both.hdr", NULL);
 	const int err = c ? yoke_cube_read(c, x, NULL) : yoke_error_code();
@@ -252,8 +292,16 @@ static void write_one(const struct type *t, int order, bool big)
 	static float x[L][S][B];
 	unsigned char bytes[L * S * B * 8];
 	const double nm[B] = { 400, 500.25, 600 };
-	const struct yoke_cube_info i = { .size = sizeof i, .lines = L, .samples = S, .bands = B, .type = t->name,
-					  .interleave = orders[order], .big_endian = big, .scale = 1, .ignore = NAN, .wavelength = nm };
+	const struct yoke_cube_info i = { .size = sizeof i,
+					  .lines = L,
+					  .samples = S,
+					  .bands = B,
+					  .type = t->name,
+					  .interleave = orders[order],
+					  .big_endian = big,
+					  .scale = 1,
+					  .ignore = NAN,
+					  .wavelength = nm };
 	double got[L * S * B], want[L * S * B];
 	for (int k = 0; k < L * S * B; k++)
 		x[k / (S * B)][k / B % S][k % B] = (float)rnd_real(t->min / 2, t->max / 2);
@@ -265,14 +313,19 @@ static void write_one(const struct type *t, int order, bool big)
 	for (int l = 0; l < L; l++)
 		for (int s = 0; s < S; s++)
 			for (int b = 0; b < B; b++) {
-				got[(l * S + s) * B + b] = get(bytes + place(order, l, s, b) * (size_t)t->width, t, big);
-				want[(l * S + s) * B + b] = t->number == 4 || t->number == 5 ? x[l][s][b] : rint((double)x[l][s][b]);
+				got[(l * S + s) * B + b] = get(
+					bytes + place(order, l, s, b) * (size_t)t->width, t, big);
+				want[(l * S + s) * B + b] = t->number == 4 || t->number == 5 ?
+								    x[l][s][b] :
+								    rint((double)x[l][s][b]);
 			}
-	ok(!err && n == (size_t)(L * S * B * t->width), "written as %s %s, %s %s", t->name, orders[order], big ? "big" : "little", yoke_error());
+	ok(!err && n == (size_t)(L * S * B * t->width), "written as %s %s, %s %s", t->name,
+	   orders[order], big ? "big" : "little", yoke_error());
 	near(got, want, L * S * B, 0, 1, "its numbers");
 	yoke_cube *c = yoke_cube_open("out.hdr", NULL);
 	float again[L][S][B];
-	ok(c && !yoke_cube_read(c, &again[0][0][0], NULL) && (t->number != 4 || !memcmp(again, x, sizeof x)),
+	ok(c && !yoke_cube_read(c, &again[0][0][0], NULL) &&
+		   (t->number != 4 || !memcmp(again, x, sizeof x)),
 	   "a written cube is read back %s", yoke_error());
 	yoke_cube_free(c);
 	yoke_error_clear();
@@ -288,35 +341,46 @@ static const struct {
 } hostile[] = {
 	{ "empty", "", YOKE_EFORMAT, "empty" },
 	{ "another first line", "ENVY\n", YOKE_EFORMAT, "first line" },
-	{ "no samples", "ENVI\nlines = 3\nbands = 4\ndata type = 1\ninterleave = bsq\n", YOKE_EFORMAT, "samples" },
-	{ "no interleave", "ENVI\nsamples = 2\nlines = 3\nbands = 4\ndata type = 1\n", YOKE_EFORMAT, "interleave" },
+	{ "no samples", "ENVI\nlines = 3\nbands = 4\ndata type = 1\ninterleave = bsq\n",
+	  YOKE_EFORMAT, "samples" },
+	{ "no interleave", "ENVI\nsamples = 2\nlines = 3\nbands = 4\ndata type = 1\n", YOKE_EFORMAT,
+	  "interleave" },
 	{ "negative lines", "ENVI\nlines = -3\n", YOKE_EFORMAT, "lines" },
-	{ "lines of more than 64 bits", "ENVI\nlines = 99999999999999999999\n", YOKE_EFORMAT, "lines" },
+	{ "lines of more than 64 bits", "ENVI\nlines = 99999999999999999999\n", YOKE_EFORMAT,
+	  "lines" },
 	{ "no number", "ENVI\nlines = three\n", YOKE_EFORMAT, "lines" },
 	{ "a number with more behind", "ENVI\nlines = 3 4\n", YOKE_EFORMAT, "lines" },
 	{ "0 bands", "ENVI\nbands = 0\n", YOKE_EFORMAT, "bands" },
 	{ "too many bands", "ENVI\nbands = 40000\n", YOKE_EFORMAT, "bands" },
 	{ "twice", HEAD "lines = 3\n", YOKE_EFORMAT, "twice" },
-	{ "sizes that overflow", "ENVI\nsamples = 2147483647\nlines = 2147483647\nbands = 32768\ndata type = 5\ninterleave = bsq\n",
+	{ "sizes that overflow",
+	  "ENVI\nsamples = 2147483647\nlines = 2147483647\nbands = 32768\ndata type = 5\ninterleave = bsq\n",
 	  YOKE_EFORMAT, "too large" },
-	{ "an offset that overflows", HEAD "header offset = 9223372036854775807\n", YOKE_EFORMAT, "too large" },
+	{ "an offset that overflows", HEAD "header offset = 9223372036854775807\n", YOKE_EFORMAT,
+	  "too large" },
 	{ "a negative offset", HEAD "header offset = -1\n", YOKE_EFORMAT, "header offset" },
 	{ "complex", "ENVI\ndata type = 6\n", YOKE_EUNSUPPORTED, "complex" },
 	{ "an unknown type", "ENVI\ndata type = 7\n", YOKE_EFORMAT, "data type" },
 	{ "another interleave", "ENVI\ninterleave = bop\n", YOKE_EFORMAT, "interleave" },
 	{ "compressed", HEAD "file compression = 1\n", YOKE_EUNSUPPORTED, "compress" },
 	{ "frame offsets", HEAD "major frame offsets = {0, 5}\n", YOKE_EUNSUPPORTED, "frame" },
-	{ "frame offsets of 0", HEAD "major frame offsets = {0,\n 0}\nminor frame offsets = 0", YOKE_EFORMAT, "24 bytes" },
+	{ "frame offsets of 0", HEAD "major frame offsets = {0,\n 0}\nminor frame offsets = 0",
+	  YOKE_EFORMAT, "24 bytes" },
 	{ "an open brace", HEAD "wavelength = {1, 2,\n", YOKE_EFORMAT, "never closed" },
 	{ "too few wavelengths", HEAD "wavelength = {1, 2, 3}\n", YOKE_EFORMAT, "24 bytes" },
 	{ "too many", HEAD "wavelength = {1, 2, 3, 4, 5}\n", YOKE_EFORMAT, "24 bytes" },
-	{ "a wavelength that is none", HEAD "wavelength = {1, 2, nan, 4}\n", YOKE_EFORMAT, "24 bytes" },
-	{ "braces that are no pairs", HEAD "description = {a {b}\nwavelength = {1, 2, 3, 4}\n", YOKE_EFORMAT, "24 bytes" },
+	{ "a wavelength that is none", HEAD "wavelength = {1, 2, nan, 4}\n", YOKE_EFORMAT,
+	  "24 bytes" },
+	{ "braces that are no pairs", HEAD "description = {a {b}\nwavelength = {1, 2, 3, 4}\n",
+	  YOKE_EFORMAT, "24 bytes" },
 	{ "braces that open", HEAD "a = {\nb = {\nc = {\n", YOKE_EFORMAT, "never closed" },
-	{ "a needed value that is empty", "ENVI\nsamples =\nlines = 3\nbands = 4\ndata type = 1\ninterleave = bsq\n", YOKE_EFORMAT,
+	{ "a needed value that is empty",
+	  "ENVI\nsamples =\nlines = 3\nbands = 4\ndata type = 1\ninterleave = bsq\n", YOKE_EFORMAT,
 	  "samples" },
-	{ "an ignored value that is none", HEAD "data ignore value = none\n", YOKE_EFORMAT, "data ignore value" },
-	{ "a hexadecimal scale", HEAD "reflectance scale factor = 0x10\n", YOKE_EFORMAT, "reflectance" },
+	{ "an ignored value that is none", HEAD "data ignore value = none\n", YOKE_EFORMAT,
+	  "data ignore value" },
+	{ "a hexadecimal scale", HEAD "reflectance scale factor = 0x10\n", YOKE_EFORMAT,
+	  "reflectance" },
 	{ "a scale of 0", HEAD "reflectance scale factor = 0\n", YOKE_EFORMAT, "above 0" },
 	{ "a byte order", HEAD "byte order = 2\n", YOKE_EFORMAT, "byte order" },
 	{ "data that are short", HEAD, YOKE_EFORMAT, "24 bytes" },
@@ -331,7 +395,8 @@ static void headers(const char *seeds)
 		const char *text = hostile[i].text;
 		write_text("bad.hdr", text, strlen(text));
 		yoke_cube *c = yoke_cube_open("bad.hdr", NULL);
-		ok(!c && yoke_error_code() == hostile[i].code && strstr(yoke_error(), hostile[i].word) && !strchr(yoke_error(), '\n'),
+		ok(!c && yoke_error_code() == hostile[i].code &&
+			   strstr(yoke_error(), hostile[i].word) && !strchr(yoke_error(), '\n'),
 		   "%s: %s", hostile[i].what, yoke_error());
 		yoke_error_clear();
 		yoke_cube_free(c);
@@ -341,7 +406,8 @@ static void headers(const char *seeds)
 			write_text(path, text, strlen(text));
 	}
 	// any prefix of a valid header, and any changed byte of it
-	static const char good[] = HEAD "wavelength = {1, 2, 3, 4}\nbbl = {1,0,1,1}\ndata ignore value = -1\n";
+	static const char good[] =
+		HEAD "wavelength = {1, 2, 3, 4}\nbbl = {1,0,1,1}\ndata ignore value = -1\n";
 	for (size_t n = 0; n < sizeof good; n++) {
 		char copy[sizeof good];
 		memcpy(copy, good, sizeof good);
@@ -361,29 +427,74 @@ static const struct {
 	double wavelength[3]; // 0: none
 } written_by_others[] = {
 	{ "empty lists", "ENVI\n" SIZES "wavelength = {}\nbbl = { }\n", "good", 3, { 0 } },
-	{ "empty values", "ENVI\n" SIZES "data ignore value =\nbyte order = \nheader offset =\nwavelength =\nreflectance scale factor =\n",
-	  "all", 3, { 0 } },
-	{ "a comma behind the last", "ENVI\n" SIZES "wavelength = {1, 2, 3,}\nbbl = {1,0,1, }\n", "good", 2, { 1, 3 } },
-	{ "braces on the next line", "ENVI\n" SIZES "description =\n{ of lines = 99 }\nwavelength =\n\n  {1,\n2, 3}\nbbl = \n{0,\n0,1\n}\n",
-	  "good", 1, { 3 } },
-	{ "braces in a description", "ENVI\ndescription = { made by {x}\n lines = 99 }\n" SIZES "wavelength = {1,2,3}\n", "all", 3,
+	{ "empty values",
+	  "ENVI\n" SIZES
+	  "data ignore value =\nbyte order = \nheader offset =\nwavelength =\nreflectance scale factor =\n",
+	  "all",
+	  3,
+	  { 0 } },
+	{ "a comma behind the last",
+	  "ENVI\n" SIZES "wavelength = {1, 2, 3,}\nbbl = {1,0,1, }\n",
+	  "good",
+	  2,
+	  { 1, 3 } },
+	{ "braces on the next line",
+	  "ENVI\n" SIZES
+	  "description =\n{ of lines = 99 }\nwavelength =\n\n  {1,\n2, 3}\nbbl = \n{0,\n0,1\n}\n",
+	  "good",
+	  1,
+	  { 3 } },
+	{ "braces in a description",
+	  "ENVI\ndescription = { made by {x}\n lines = 99 }\n" SIZES "wavelength = {1,2,3}\n",
+	  "all",
+	  3,
 	  { 1, 2, 3 } },
-	{ "a brace in a description that none closes", "ENVI\ndescription = {made { by x}\n" SIZES "wavelength = {1,2,3}\n", "all", 3,
+	{ "a brace in a description that none closes",
+	  "ENVI\ndescription = {made { by x}\n" SIZES "wavelength = {1,2,3}\n",
+	  "all",
+	  3,
 	  { 1, 2, 3 } },
 	{ "booleans", "ENVI\n" SIZES "bbl = {True, FALSE, true}\n", "good", 2, { 0 } },
 	{ "flags with points", "ENVI\n" SIZES "bbl = {1.0, 0.0, 1.}\n", "good", 2, { 0 } },
 	{ "fewer wavelengths", "ENVI\n" SIZES "wavelength = {400.1, 410.2}\n", "all", 3, { 0 } },
 	{ "more wavelengths", "ENVI\n" SIZES "wavelength = {1,2,3,4}\n", "all", 3, { 0 } },
-	{ "words for wavelengths", "ENVI\n" SIZES "wavelength = {red, green, blue}\n", "all", 3, { 0 } },
-	{ "a bbl of other length, not asked for", "ENVI\n" SIZES "bbl = {1, 1}\n", "all", 3, { 0 } },
-	{ "comments within a list", "ENVI\n" SIZES "wavelength = {\n; nanometres, all of them\n1, 2,\n; the last\n3}\n", "all", 3, { 1, 2, 3 } },
-	{ "large letters", "ENVI\nSAMPLES = 2\nLINES=1\nBands = 3\nDATA  TYPE = 12\nINTERLEAVE = BIP\nWAVELENGTH = {1,2,3}\n", "all", 3,
+	{ "words for wavelengths",
+	  "ENVI\n" SIZES "wavelength = {red, green, blue}\n",
+	  "all",
+	  3,
+	  { 0 } },
+	{ "a bbl of other length, not asked for",
+	  "ENVI\n" SIZES "bbl = {1, 1}\n",
+	  "all",
+	  3,
+	  { 0 } },
+	{ "comments within a list",
+	  "ENVI\n" SIZES "wavelength = {\n; nanometres, all of them\n1, 2,\n; the last\n3}\n",
+	  "all",
+	  3,
 	  { 1, 2, 3 } },
-	{ "ends of lines of Windows", "ENVI\r\nsamples = 2\r\nlines = 1\r\nbands = 3\r\ndata type = 12\r\ninterleave = bip\r\n"
-	  "wavelength = {1,\r\n2,3}\r\n", "all", 3, { 1, 2, 3 } },
-	{ "ends of lines of old Macs", "ENVI\rsamples = 2\rlines = 1\rbands = 3\rdata type = 12\rinterleave = bip\rwavelength = {1,\r2,3}\r",
-	  "all", 3, { 1, 2, 3 } },
-	{ "a mark of UTF-8", "\xef\xbb\xbf" "ENVI\n" SIZES, "all", 3, { 0 } },
+	{ "large letters",
+	  "ENVI\nSAMPLES = 2\nLINES=1\nBands = 3\nDATA  TYPE = 12\nINTERLEAVE = BIP\nWAVELENGTH = {1,2,3}\n",
+	  "all",
+	  3,
+	  { 1, 2, 3 } },
+	{ "ends of lines of Windows",
+	  "ENVI\r\nsamples = 2\r\nlines = 1\r\nbands = 3\r\ndata type = 12\r\ninterleave = bip\r\n"
+	  "wavelength = {1,\r\n2,3}\r\n",
+	  "all",
+	  3,
+	  { 1, 2, 3 } },
+	{ "ends of lines of old Macs",
+	  "ENVI\rsamples = 2\rlines = 1\rbands = 3\rdata type = 12\rinterleave = bip\rwavelength = {1,\r2,3}\r",
+	  "all",
+	  3,
+	  { 1, 2, 3 } },
+	{ "a mark of UTF-8",
+	  "\xef\xbb\xbf"
+	  "ENVI\n" SIZES,
+	  "all",
+	  3,
+	  { 0 } },
 };
 
 static void others(void)
@@ -399,17 +510,23 @@ static void others(void)
 		snprintf(settings, sizeof settings, "bands=%s", written_by_others[i].bands);
 		yoke_cube *c = yoke_cube_open("o.hdr", settings);
 		const int n = written_by_others[i].count;
-		bool good = c && !yoke_cube_info(c, &info) && info.bands == n && !yoke_cube_read(c, x, NULL) &&
-			    (info.wavelength != NULL) == (written_by_others[i].wavelength[0] != 0) && x[2 * n - 1] == 6;
+		bool good =
+			c && !yoke_cube_info(c, &info) && info.bands == n &&
+			!yoke_cube_read(c, x, NULL) &&
+			(info.wavelength != NULL) == (written_by_others[i].wavelength[0] != 0) &&
+			x[2 * n - 1] == 6;
 		for (int b = 0; good && info.wavelength && b < n; b++)
-			good = info.wavelength[b] == written_by_others[i].wavelength[b] && x[b] == (float)info.wavelength[b];
+			good = info.wavelength[b] == written_by_others[i].wavelength[b] &&
+			       x[b] == (float)info.wavelength[b];
 		ok(good, "%s %s", written_by_others[i].what, yoke_error());
 		yoke_error_clear();
 		yoke_cube_free(c);
 	}
-	write_text("o.hdr", "ENVI\n" SIZES "bbl = {1, 1}\n", strlen("ENVI\n" SIZES "bbl = {1, 1}\n"));
+	write_text("o.hdr", "ENVI\n" SIZES "bbl = {1, 1}\n",
+		   strlen("ENVI\n" SIZES "bbl = {1, 1}\n"));
 	yoke_cube *c = yoke_cube_open("o.hdr", "bands=good");
-	ok(!c && yoke_error_code() == YOKE_EINVAL, "good bands of a bbl of other length: %s", yoke_error());
+	ok(!c && yoke_error_code() == YOKE_EINVAL, "good bands of a bbl of other length: %s",
+	   yoke_error());
 	yoke_error_clear();
 	yoke_cube_free(c);
 }
@@ -418,7 +535,8 @@ static void others(void)
 static void data_files(void)
 {
 	static const struct {
-		const char *folder, *header, *files[3], *is; // is: the file that is used, NULL: none
+		// is: the file that is used, NULL: none
+		const char *folder, *header, *files[3], *is;
 	} table[] = {
 		{ "d1", "x.hdr", { "x.img", "x.dat" }, "x.img" },
 		{ "d2", "x.hdr", { "x.rfl" }, "x.rfl" },
@@ -439,18 +557,22 @@ static void data_files(void)
 		for (int k = 0; k < 3 && table[i].files[k]; k++) {
 			const char *name = table[i].files[k];
 			const bool folder = *name == '/', brief = *name == '-';
-			snprintf(path, sizeof path, "%s/%s", table[i].folder, name + (folder || brief));
+			snprintf(path, sizeof path, "%s/%s", table[i].folder,
+				 name + (folder || brief));
 			if (folder)
 				mkdir(path, 0777);
 			else
 				write_text(path, data, brief ? 11 : sizeof data);
 		}
 		snprintf(path, sizeof path, "%s/%s", table[i].folder, table[i].header);
-		snprintf(want, sizeof want, "%s/%s", table[i].folder, table[i].is ? table[i].is : "");
+		snprintf(want, sizeof want, "%s/%s", table[i].folder,
+			 table[i].is ? table[i].is : "");
 		write_text(path, header, sizeof header - 1);
 		yoke_cube *c = yoke_cube_open(path, NULL);
-		ok(table[i].is ? c && !yoke_cube_info(c, &info) && !strcmp(info.data, want) : !c && yoke_error_code() == YOKE_ENOENT,
-		   "%s of %s: %s", table[i].header, table[i].files[0], c ? info.data : yoke_error());
+		ok(table[i].is ? c && !yoke_cube_info(c, &info) && !strcmp(info.data, want) :
+				 !c && yoke_error_code() == YOKE_ENOENT,
+		   "%s of %s: %s", table[i].header, table[i].files[0],
+		   c ? info.data : yoke_error());
 		yoke_error_clear();
 		yoke_cube_free(c);
 	}
@@ -466,21 +588,39 @@ static void ignored(void)
 		const char *text;
 		const void *is, *other; // elements; is NULL: no element is ignored
 	} table[] = {
-		{ 4, "-9999.9", &f[0], &f[4] }, { 4, "-9999.89999999999964", &f[0], &f[4] }, { 4, "-3.4e+38", &f[1], &f[2] },
-		{ 4, "-3.40282347e+38", &f[2], &f[1] }, { 4, "-3.402824e+38", &f[2], &f[1] }, { 4, "3.4028234663852886e+38", &f[3], &f[1] },
-		{ 4, "0.001", &f[4], &f[5] }, { 4, "-0", &f[5], &f[4] }, { 4, "NaN", &f[6], &f[4] }, { 4, "-inf", &f[7], &f[2] },
+		{ 4, "-9999.9", &f[0], &f[4] },
+		{ 4, "-9999.89999999999964", &f[0], &f[4] },
+		{ 4, "-3.4e+38", &f[1], &f[2] },
+		{ 4, "-3.40282347e+38", &f[2], &f[1] },
+		{ 4, "-3.402824e+38", &f[2], &f[1] },
+		{ 4, "3.4028234663852886e+38", &f[3], &f[1] },
+		{ 4, "0.001", &f[4], &f[5] },
+		{ 4, "-0", &f[5], &f[4] },
+		{ 4, "NaN", &f[6], &f[4] },
+		{ 4, "-inf", &f[7], &f[2] },
 		{ 4, "-1.7976931348623157e+308", &f[7], &f[2] },
-		{ 5, "-9999.9", &(double){ -9999.9 }, &(double){ (double)-9999.9f } }, { 5, "nan", &(double){ NAN }, &(double){ 0 } },
-		{ 1, "255", &(uint8_t){ 255 }, &(uint8_t){ 254 } }, { 1, "255.0", &(uint8_t){ 255 }, &(uint8_t){ 0 } },
-		{ 1, "256", NULL, &(uint8_t){ 0 } }, { 1, "-1", NULL, &(uint8_t){ 255 } }, { 1, "0.5", NULL, &(uint8_t){ 0 } },
-		{ 1, "nan", NULL, &(uint8_t){ 0 } }, { 1, "1e30", NULL, &(uint8_t){ 0 } },
-		{ 2, "-32768", &(int16_t){ -32768 }, &(int16_t){ 32767 } }, { 2, "-9.999e3", &(int16_t){ -9999 }, &(int16_t){ 9999 } },
-		{ 2, "32768", NULL, &(int16_t){ -32768 } }, { 12, "65535", &(uint16_t){ 65535 }, &(uint16_t){ 65534 } },
-		{ 12, "-9999", NULL, &(uint16_t){ 55537 } }, { 3, "-2147483648", &(int32_t){ INT32_MIN }, &(int32_t){ INT32_MAX } },
+		{ 5, "-9999.9", &(double){ -9999.9 }, &(double){ (double)-9999.9f } },
+		{ 5, "nan", &(double){ NAN }, &(double){ 0 } },
+		{ 1, "255", &(uint8_t){ 255 }, &(uint8_t){ 254 } },
+		{ 1, "255.0", &(uint8_t){ 255 }, &(uint8_t){ 0 } },
+		{ 1, "256", NULL, &(uint8_t){ 0 } },
+		{ 1, "-1", NULL, &(uint8_t){ 255 } },
+		{ 1, "0.5", NULL, &(uint8_t){ 0 } },
+		{ 1, "nan", NULL, &(uint8_t){ 0 } },
+		{ 1, "1e30", NULL, &(uint8_t){ 0 } },
+		{ 2, "-32768", &(int16_t){ -32768 }, &(int16_t){ 32767 } },
+		{ 2, "-9.999e3", &(int16_t){ -9999 }, &(int16_t){ 9999 } },
+		{ 2, "32768", NULL, &(int16_t){ -32768 } },
+		{ 12, "65535", &(uint16_t){ 65535 }, &(uint16_t){ 65534 } },
+		{ 12, "-9999", NULL, &(uint16_t){ 55537 } },
+		{ 3, "-2147483648", &(int32_t){ INT32_MIN }, &(int32_t){ INT32_MAX } },
 		{ 13, "4294967295", &(uint32_t){ UINT32_MAX }, &(uint32_t){ UINT32_MAX - 1 } },
-		{ 14, "9007199254740993", &(int64_t){ 9007199254740993 }, &(int64_t){ 9007199254740992 } },
-		{ 14, "-9223372036854775808", &(int64_t){ INT64_MIN }, &(int64_t){ INT64_MIN + 1 } },
-		{ 15, "18446744073709551615", &(uint64_t){ UINT64_MAX }, &(uint64_t){ UINT64_MAX - 1 } },
+		{ 14, "9007199254740993", &(int64_t){ 9007199254740993 },
+		  &(int64_t){ 9007199254740992 } },
+		{ 14, "-9223372036854775808", &(int64_t){ INT64_MIN },
+		  &(int64_t){ INT64_MIN + 1 } },
+		{ 15, "18446744073709551615", &(uint64_t){ UINT64_MAX },
+		  &(uint64_t){ UINT64_MAX - 1 } },
 		{ 15, "18446744073709551616", NULL, &(uint64_t){ UINT64_MAX } },
 	};
 	for (size_t i = 0; i < sizeof table / sizeof *table; i++)
@@ -494,12 +634,18 @@ static void ignored(void)
 			memcpy(data, table[i].is ? table[i].is : table[i].other, (size_t)t->width);
 			memcpy(data + t->width, table[i].other, (size_t)t->width);
 			write_text("i.img", data, 2 * (size_t)t->width);
-			snprintf(text, sizeof text, "ENVI\ndata ignore value = %s\nsamples = %d\nlines = %d\nbands = 1\ndata type = %d\n"
-				 "interleave = %s\n", table[i].text, 1 + (order < 2), 1 + (order == 2), t->number, orders[order]);
+			snprintf(
+				text, sizeof text,
+				"ENVI\ndata ignore value = %s\nsamples = %d\nlines = %d\nbands = 1\ndata type = %d\n"
+				"interleave = %s\n",
+				table[i].text, 1 + (order < 2), 1 + (order == 2), t->number,
+				orders[order]);
 			write_text("i.hdr", text, strlen(text));
 			yoke_cube *c = yoke_cube_open("i.hdr", NULL);
-			ok(c && !yoke_cube_read(c, x, weight) && weight[0] == (table[i].is == NULL) && weight[1] == 1,
-			   "%s ignored in %s, %s: weights %g and %g %s", table[i].text, t->name, orders[order], weight[0], weight[1], yoke_error());
+			ok(c && !yoke_cube_read(c, x, weight) &&
+				   weight[0] == (table[i].is == NULL) && weight[1] == 1,
+			   "%s ignored in %s, %s: weights %g and %g %s", table[i].text, t->name,
+			   orders[order], weight[0], weight[1], yoke_error());
 			yoke_error_clear();
 			yoke_cube_free(c);
 		}
@@ -514,13 +660,18 @@ static void without_class(void)
 	float data[L * S * B], got[L * S * B], want[L * S * B];
 	void *library = dlopen(MATIO_LIBRARY, RTLD_NOW | RTLD_LOCAL);
 	mat_t *(*create)(const char *, const char *, enum mat_ft) = NULL;
-	matvar_t *(*variable)(const char *, enum matio_classes, enum matio_types, int, size_t *, const void *, int) = NULL;
-	int (*add)(mat_t *, matvar_t *, enum matio_compression) = NULL, (*done_with)(mat_t *) = NULL;
+	matvar_t *(*variable)(const char *, enum matio_classes, enum matio_types, int, size_t *,
+			      const void *, int) = NULL;
+	int (*add)(mat_t *, matvar_t *, enum matio_compression) = NULL,
+					     (*done_with)(mat_t *) = NULL;
 	void (*release)(matvar_t *) = NULL;
 	const struct {
 		const char *name;
 		void *to;
-	} call[] = { { "Mat_CreateVer", &create }, { "Mat_VarCreate", &variable }, { "Mat_VarWrite", &add }, { "Mat_Close", &done_with },
+	} call[] = { { "Mat_CreateVer", &create },
+		     { "Mat_VarCreate", &variable },
+		     { "Mat_VarWrite", &add },
+		     { "Mat_Close", &done_with },
 		     { "Mat_VarFree", &release } };
 	bool there = library != NULL;
 	for (int i = 0; there && i < 5; i++) {
@@ -534,10 +685,12 @@ static void without_class(void)
 	}
 	mat_t *f = there ? create("class.mat", NULL, MAT_FT_MAT73) : NULL;
 	if (!f) {
-		skip("a MAT file whose array has no class", "no libmatio, or one without version 7.3");
+		skip("a MAT file whose array has no class",
+		     "no libmatio, or one without version 7.3");
 		return;
 	}
-	matvar_t *v = variable("cube", MAT_C_SINGLE, MAT_T_SINGLE, 3, (size_t[]){ L, S, B }, data, 0);
+	matvar_t *v =
+		variable("cube", MAT_C_SINGLE, MAT_T_SINGLE, 3, (size_t[]){ L, S, B }, data, 0);
 	add(f, v, MAT_COMPRESSION_NONE);
 	release(v);
 	done_with(f);
@@ -552,8 +705,9 @@ static void without_class(void)
 	fclose(file);
 	struct yoke_cube_info info = { .size = sizeof info };
 	yoke_cube *c = yoke_cube_open("class.mat", NULL);
-	ok(at && c && !yoke_cube_info(c, &info) && !strcmp(info.type, "f64") && info.lines == L && info.samples == S && info.bands == B &&
-		   !yoke_cube_read(c, got, NULL) && !memcmp(got, want, sizeof want),
+	ok(at && c && !yoke_cube_info(c, &info) && !strcmp(info.type, "f64") && info.lines == L &&
+		   info.samples == S && info.bands == B && !yoke_cube_read(c, got, NULL) &&
+		   !memcmp(got, want, sizeof want),
 	   "a MAT file of version 7.3 without a class: %s", yoke_error());
 	yoke_error_clear();
 	yoke_cube_free(c);
@@ -565,11 +719,19 @@ static void without_class(void)
 static void refused(void)
 {
 	float x[L * S * B] = { [17] = 300 };
-	struct yoke_cube_info i = { .size = sizeof i, .lines = L, .samples = S, .bands = B, .type = "u8", .interleave = "bip", .scale = 1,
+	struct yoke_cube_info i = { .size = sizeof i,
+				    .lines = L,
+				    .samples = S,
+				    .bands = B,
+				    .type = "u8",
+				    .interleave = "bip",
+				    .scale = 1,
 				    .ignore = NAN };
-	ok(yoke_cube_write("no.hdr", &i, x) == YOKE_ERANGE && access("no.hdr", F_OK) && access("no.img", F_OK),
+	ok(yoke_cube_write("no.hdr", &i, x) == YOKE_ERANGE && access("no.hdr", F_OK) &&
+		   access("no.img", F_OK),
 	   "a number too large for its type is refused");
-	ok(strstr(yoke_error(), "line 0, sample 5, band 2") != NULL, "the error names it: %s", yoke_error());
+	ok(strstr(yoke_error(), "line 0, sample 5, band 2") != NULL, "the error names it: %s",
+	   yoke_error());
 	yoke_error_clear();
 	i.type = "c64";
 	ok(yoke_cube_write("no.hdr", &i, x) == YOKE_EINVAL, "a change of the type is refused");
@@ -585,7 +747,8 @@ static void refused(void)
 		odd.interleave = k == 3 ? "bib" : "bip";
 		odd.scale = k == 4 ? -2 : 1;
 		odd.wavelength = k == 5 ? nowhere : NULL;
-		ok(yoke_cube_write("no.hdr", &odd, x) == YOKE_EINVAL && access("no.hdr", F_OK) && access("no.img", F_OK),
+		ok(yoke_cube_write("no.hdr", &odd, x) == YOKE_EINVAL && access("no.hdr", F_OK) &&
+			   access("no.img", F_OK),
 		   "a header that cannot be written: %s", yoke_error());
 		yoke_error_clear();
 	}
@@ -595,7 +758,8 @@ static void refused(void)
 		strcat(many, ",1");
 	struct yoke_cube_info all = { .size = sizeof all };
 	yoke_cube *far = yoke_cube_open("a.hdr", many);
-	ok(far && !yoke_cube_info(far, &all) && all.bands == (int64_t)(strlen(many) - 5) / 2, "a list of %d bands", (int)all.bands);
+	ok(far && !yoke_cube_info(far, &all) && all.bands == (int64_t)(strlen(many) - 5) / 2,
+	   "a list of %d bands", (int)all.bands);
 	yoke_cube_free(far);
 	yoke_dataset *same = yoke_dataset_cubes(1, (const char *[]){ "a.hdr" }, NULL, many);
 	ok(same != NULL, "and a set of such: %s", yoke_error());
@@ -613,10 +777,12 @@ static void refused(void)
 	yoke_cube_write("b.hdr", &i, x);
 	float w[L * S];
 	int err = d ? yoke_dataset_read(d, 1, 0, 0, 1, (void *[]){ x, w }, NULL) : 0;
-	ok(err == YOKE_ESHAPE && strstr(yoke_error(), "b.hdr"), "a changed cube is refused: %s", yoke_error());
+	ok(err == YOKE_ESHAPE && strstr(yoke_error(), "b.hdr"), "a changed cube is refused: %s",
+	   yoke_error());
 	yoke_error_clear();
 	yoke_dataset_free(d);
-	static const char *const settings[] = { "bands=3", "bands=0-", "bands=2-1", "band=1", "bands=", "bands=x" };
+	static const char *const settings[] = { "bands=3", "bands=0-", "bands=2-1",
+						"band=1",  "bands=",   "bands=x" };
 	for (size_t k = 0; k < sizeof settings / sizeof *settings; k++) {
 		yoke_cube *c = yoke_cube_open("a.hdr", settings[k]);
 		ok(!c && yoke_error_code() == YOKE_EINVAL, "%s: %s", settings[k], yoke_error());
@@ -643,7 +809,8 @@ static void drawn(void)
 	static unsigned char kept[2][N * PIXELS * BANDS * 4];
 	for (int k = 0; k < 2; k++) {
 		void *data[3];
-		yoke_loader *l = yoke_loader_new(d, k ? "batch=3 shuffle=0 epochs=1 workers=4" : "batch=3 shuffle=0 epochs=1 workers=0");
+		yoke_loader *l = yoke_loader_new(d, k ? "batch=3 shuffle=0 epochs=1 workers=4" :
+							"batch=3 shuffle=0 epochs=1 workers=0");
 		if (yoke_loader_host(l, 3, data, NULL) == N) {
 			memcpy(kept[k], data[0], sizeof kept[k]);
 			first[k] = kept[k];
@@ -660,7 +827,8 @@ static void drawn(void)
 	const float *x = (const float *)(const void *)kept[0];
 	double sum = 0, n = 0, noise = 0;
 	for (int i = 0; i < N * PIXELS; i++) {
-		const double light = (1 + .2 * sin(2 * M_PI * (i / SIDE % SIDE) / SIDE)) * (1 + .2 * cos(2 * M_PI * (i % SIDE) / SIDE));
+		const double light = (1 + .2 * sin(2 * M_PI * (i / SIDE % SIDE) / SIDE)) *
+				     (1 + .2 * cos(2 * M_PI * (i % SIDE) / SIDE));
 		const double w = 25. / 49, want = 100 * exp(-(w - .5) * (w - .5) / .1) * light;
 		if (scores[i][1] != 0)
 			continue;
@@ -670,15 +838,20 @@ static void drawn(void)
 		noise += e * e;
 	}
 	ok(fabs(sum / n) < 0.6 && fabs(sqrt(noise / n) - 10) < 0.5,
-	   "generated cubes follow the formula, with noise of %.2f about %.2f", sqrt(noise / n), sum / n);
+	   "generated cubes follow the formula, with noise of %.2f about %.2f", sqrt(noise / n),
+	   sum / n);
 	ok(1 - n / (N * PIXELS) >= 0.05 && 1 - n / (N * PIXELS) < 0.08,
 	   "%.3f of the pixels are inside discs", 1 - n / (N * PIXELS));
-	yoke_pipeline *p = yoke_pipeline_new("{\"nodes\": [{\"name\": \"scale\", \"type\": \"min_max\"},"
-					     "{\"name\": \"pca\", \"type\": \"pca\", \"k\": 10}, {\"name\": \"rx\", \"type\": \"rx\"}]}");
+	yoke_pipeline *p = yoke_pipeline_new(
+		"{\"nodes\": [{\"name\": \"scale\", \"type\": \"min_max\"},"
+		"{\"name\": \"pca\", \"type\": \"pca\", \"k\": 10}, {\"name\": \"rx\", \"type\": \"rx\"}]}");
 	int err = yoke_pipeline_fit(p, d, "batch=2 workers=2");
 	yoke_scope *s = yoke_scope_begin("scores");
 	if (!err)
-		err = yoke_read(yoke_pipeline_apply(p, NULL, yoke_from(yoke_f32, 2, DIMS(N * PIXELS, BANDS), x)), rx, sizeof rx);
+		err = yoke_read(
+			yoke_pipeline_apply(p, NULL,
+					    yoke_from(yoke_f32, 2, DIMS(N * PIXELS, BANDS), x)),
+			rx, sizeof rx);
 	yoke_scope_end(s);
 	double positives = 0, ranks = 0;
 	for (int i = 0; i < N * PIXELS; i++)
@@ -687,8 +860,10 @@ static void drawn(void)
 	for (int i = 0; i < N * PIXELS; i++)
 		if (scores[i][1] != 0)
 			positives++, ranks += i + 1;
-	const double auc = (ranks - positives * (positives + 1) / 2) / (positives * (N * PIXELS - positives));
-	ok(!err && auc > 0.99, "rx after pca finds the anomalies: area under the curve %.4f %s", auc, yoke_error());
+	const double auc =
+		(ranks - positives * (positives + 1) / 2) / (positives * (N * PIXELS - positives));
+	ok(!err && auc > 0.99, "rx after pca finds the anomalies: area under the curve %.4f %s",
+	   auc, yoke_error());
 	yoke_pipeline_free(p);
 	yoke_dataset_free(d);
 	d = yoke_dataset_synthetic("bandz=3");
@@ -700,9 +875,17 @@ static void set_of_files(void)
 {
 	float x[2][L * S * B], label[2][L * S], got[L * S * B], weight[L * S];
 	uint8_t mask[L * S];
-	struct yoke_cube_info i = { .size = sizeof i, .lines = L, .samples = S, .bands = B, .type = "f32", .interleave = "bil", .scale = 1,
-				    .ignore = NAN }, m = i;
-	const char *const cubes[2] = { "s0.hdr", "s1.npy" }, *const labels[2] = { "l0.npy", "l1.hdr" };
+	struct yoke_cube_info i = { .size = sizeof i,
+				    .lines = L,
+				    .samples = S,
+				    .bands = B,
+				    .type = "f32",
+				    .interleave = "bil",
+				    .scale = 1,
+				    .ignore = NAN },
+			      m = i;
+	const char *const cubes[2] = { "s0.hdr", "s1.npy" },
+		   *const labels[2] = { "l0.npy", "l1.hdr" };
 	m.bands = 1;
 	m.type = "u8";
 	for (int k = 0; k < 2; k++) {
@@ -710,12 +893,15 @@ static void set_of_files(void)
 			x[k][n] = (float)rnd_real(-1, 1);
 		for (int n = 0; n < L * S; n++)
 			label[k][n] = (float)rnd_int(0, 2);
-		ok(!yoke_cube_write(cubes[k], &i, x[k]) && !yoke_cube_write(labels[k], &m, label[k]), "%s and %s %s", cubes[k], labels[k],
-		   yoke_error());
+		ok(!yoke_cube_write(cubes[k], &i, x[k]) &&
+			   !yoke_cube_write(labels[k], &m, label[k]),
+		   "%s and %s %s", cubes[k], labels[k], yoke_error());
 	}
 	yoke_dataset *d = yoke_dataset_cubes(2, cubes, labels, NULL);
 	for (int k = 0; k < 2; k++) {
-		int err = d ? yoke_dataset_read(d, k, 0, 0, k, (void *[]){ got, weight, mask }, NULL) : -1;
+		int err = d ? yoke_dataset_read(d, k, 0, 0, k, (void *[]){ got, weight, mask },
+						NULL) :
+			      -1;
 		bool same = !err && !memcmp(got, x[k], sizeof got);
 		for (int n = 0; n < L * S; n++)
 			same &= mask[n] == (label[k][n] != 0) && weight[n] == 1;

@@ -62,8 +62,8 @@ static int axpb_parts(const struct yoke_op_args *o, yoke_tensor *const *in, yoke
 	return 0;
 }
 
-static int axpb_gradient(const struct yoke_op_args *o, yoke_tensor *const *in, yoke_tensor *const *out,
-			 yoke_tensor *const *g, yoke_tensor **to)
+static int axpb_gradient(const struct yoke_op_args *o, yoke_tensor *const *in,
+			 yoke_tensor *const *out, yoke_tensor *const *g, yoke_tensor **to)
 {
 	(void)out;
 	to[0] = yoke_mul(g[0], yoke_const(o->attr[0].f));
@@ -71,8 +71,8 @@ static int axpb_gradient(const struct yoke_op_args *o, yoke_tensor *const *in, y
 	return 0;
 }
 
-static int wrong_gradient(const struct yoke_op_args *o, yoke_tensor *const *in, yoke_tensor *const *out,
-			  yoke_tensor *const *g, yoke_tensor **to)
+static int wrong_gradient(const struct yoke_op_args *o, yoke_tensor *const *in,
+			  yoke_tensor *const *out, yoke_tensor *const *g, yoke_tensor **to)
 {
 	(void)in, (void)out;
 	to[0] = yoke_mul(g[0], yoke_const(o->attr[0].f * 1.05));
@@ -89,9 +89,18 @@ static int groups_of_16(const struct yoke_op_args *o, uint64_t global[3], uint64
 
 static struct yoke_op_def axpb(const char *name)
 {
-	return (struct yoke_op_def){ .size = sizeof(struct yoke_op_def), .name = name, .nin = 2, .nout = 1, .nattr = 2,
-				     .optional = 2, .shape = like_first, .text = text, .entry = "axpb",
-				     .geometry = groups_of_16, .cpu = axpb_cpu, .decompose = axpb_parts,
+	return (struct yoke_op_def){ .size = sizeof(struct yoke_op_def),
+				     .name = name,
+				     .nin = 2,
+				     .nout = 1,
+				     .nattr = 2,
+				     .optional = 2,
+				     .shape = like_first,
+				     .text = text,
+				     .entry = "axpb",
+				     .geometry = groups_of_16,
+				     .cpu = axpb_cpu,
+				     .decompose = axpb_parts,
 				     .gradient = axpb_gradient };
 }
 
@@ -123,7 +132,9 @@ static void values(yoke_tensor *t, double *to)
 // The implementation that computed it, from the rows of a profile.
 static void who(yoke_tensor *t, const char *op, char *to, size_t cap)
 {
-	struct yoke_profile_options o = { .size = sizeof o, .flags = YOKE_PROFILE_IMPLEMENTATIONS, .active = 1, .repeat = 1 };
+	struct yoke_profile_options o = {
+		.size = sizeof o, .flags = YOKE_PROFILE_IMPLEMENTATIONS, .active = 1, .repeat = 1
+	};
 	struct yoke_profile_row row[32] = { { .size = sizeof *row } };
 	yoke_profile *p = yoke_profile_new(&o);
 	yoke_eval(1, &t);
@@ -152,7 +163,8 @@ static void test_values(bool gpu)
 			if (k == 1 && !gpu)
 				continue;
 			yoke_scope *s = yoke_scope_begin("own");
-			yoke_tensor *in[2] = { vector(x), with ? vector(b) : YOKE_NONE }, *y = NULL, *g[2];
+			yoke_tensor *in[2] = { vector(x), with ? vector(b) : YOKE_NONE }, *y = NULL,
+				    *g[2];
 			bool good = yoke_op_call(op[k], 2, in, 2, attributes(), 1, &y) == 0;
 			yoke_tensor *loss = yoke_sum(yoke_square(y), YOKE_ALL);
 			good = good && yoke_grad(loss, 1 + with, in, g) == 0;
@@ -163,14 +175,15 @@ static void test_values(bool gpu)
 				wx[i] = 2 * want[i] * 1.75;
 				wb[i] = 2 * want[i];
 			}
-			good = good && near(got, want, N, 1e-6, 1, "values") && near(dx, wx, N, 1e-6, 1, "gradient by x");
+			good = good && near(got, want, N, 1e-6, 1, "values") &&
+			       near(dx, wx, N, 1e-6, 1, "gradient by x");
 			if (with) {
 				values(g[1], db);
 				good = good && near(db, wb, N, 1e-6, 1, "gradient by b");
 			}
 			good &= yoke_scope_end(s) == 0;
-			ok(good, "%s, %s: values and gradients: %s", names[k], with ? "two operands" : "one is absent",
-			   yoke_error());
+			ok(good, "%s, %s: values and gradients: %s", names[k],
+			   with ? "two operands" : "one is absent", yoke_error());
 			yoke_error_clear();
 		}
 	yoke_scope *s = yoke_scope_begin("own");
@@ -180,7 +193,8 @@ static void test_values(bool gpu)
 	who(y, "test.whole", said, sizeof said);
 	ok(!strcmp(said, tap_eager() ? "none" : gpu ? "source" : "host"),
 	   "a profile lists the op by name, computed by '%s'", said);
-	ok(yoke_op_check(whole_op, 2, in, 2, attributes(), 0) == 0, "all implementations agree: %s", yoke_error());
+	ok(yoke_op_check(whole_op, 2, in, 2, attributes(), 0) == 0, "all implementations agree: %s",
+	   yoke_error());
 	yoke_scope_end(s);
 }
 
@@ -198,8 +212,8 @@ static int two_cpu(const struct yoke_op_args *o, int64_t chunk, int64_t chunks)
 	return 0;
 }
 
-static int two_gradient(const struct yoke_op_args *o, yoke_tensor *const *in, yoke_tensor *const *out,
-			yoke_tensor *const *g, yoke_tensor **to)
+static int two_gradient(const struct yoke_op_args *o, yoke_tensor *const *in,
+			yoke_tensor *const *out, yoke_tensor *const *g, yoke_tensor **to)
 {
 	(void)o, (void)out;
 	to[0] = yoke_add(g[0], yoke_mul(g[1], in[1]));
@@ -212,8 +226,13 @@ static void test_two(void)
 	static int op;
 	double got[N], want[N];
 	if (!op)
-		op = yoke_op_register(&(struct yoke_op_def){ .size = sizeof(struct yoke_op_def), .name = "test.two", .nin = 2,
-			.nout = 2, .shape = like_first, .cpu = two_cpu, .gradient = two_gradient });
+		op = yoke_op_register(&(struct yoke_op_def){ .size = sizeof(struct yoke_op_def),
+							     .name = "test.two",
+							     .nin = 2,
+							     .nout = 2,
+							     .shape = like_first,
+							     .cpu = two_cpu,
+							     .gradient = two_gradient });
 	yoke_scope *s = yoke_scope_begin("two");
 	yoke_tensor *in[2] = { vector(x), vector(b) }, *y[2], *g[2], *h = YOKE_NONE;
 	bool good = yoke_op_call(op, 2, in, 0, NULL, 2, y) == 0 &&
@@ -245,8 +264,8 @@ static int round_parts(const struct yoke_op_args *o, yoke_tensor *const *in, yok
 	return yoke_scope_end(s);
 }
 
-static int through(const struct yoke_op_args *o, yoke_tensor *const *in, yoke_tensor *const *out, yoke_tensor *const *g,
-		   yoke_tensor **to)
+static int through(const struct yoke_op_args *o, yoke_tensor *const *in, yoke_tensor *const *out,
+		   yoke_tensor *const *g, yoke_tensor **to)
 {
 	(void)o, (void)in, (void)out;
 	to[0] = g[0];
@@ -258,8 +277,13 @@ static void test_through(void)
 	static int op;
 	double got[N], want[N], slope[N], one[N];
 	if (!op)
-		op = yoke_op_register(&(struct yoke_op_def){ .size = sizeof(struct yoke_op_def), .name = "test.round", .nin = 1,
-			.nout = 1, .shape = like_first, .decompose = round_parts, .gradient = through });
+		op = yoke_op_register(&(struct yoke_op_def){ .size = sizeof(struct yoke_op_def),
+							     .name = "test.round",
+							     .nin = 1,
+							     .nout = 1,
+							     .shape = like_first,
+							     .decompose = round_parts,
+							     .gradient = through });
 	yoke_scope *s = yoke_scope_begin("through");
 	yoke_autocast(yoke_bf16, NULL); // does not reach inside
 	yoke_tensor *in = vector(x), *y = NULL, *g = NULL;
@@ -298,12 +322,21 @@ static void test_strided(bool gpu)
 	static int op, seen;
 	float got[35];
 	if (!op)
-		op = yoke_op_register(&(struct yoke_op_def){ .size = sizeof(struct yoke_op_def), .name = "test.turned", .nin = 1,
-			.nout = 1, .flags = YOKE_STRIDED, .shape = like_first, .cpu = turned_cpu, .arg = &seen });
+		op = yoke_op_register(&(struct yoke_op_def){ .size = sizeof(struct yoke_op_def),
+							     .name = "test.turned",
+							     .nin = 1,
+							     .nout = 1,
+							     .flags = YOKE_STRIDED,
+							     .shape = like_first,
+							     .cpu = turned_cpu,
+							     .arg = &seen });
 	seen = 0;
 	yoke_scope *s = yoke_scope_begin("strided");
-	yoke_tensor *in = yoke_permute(yoke_from(yoke_f32, 2, (int64_t[]){ 5, 7 }, x), (int[]){ 1, 0 }), *y = NULL;
-	bool good = yoke_op_call(op, 1, &in, 0, NULL, 1, &y) == 0 && yoke_read(y, got, sizeof got) == 0;
+	yoke_tensor *in = yoke_permute(yoke_from(yoke_f32, 2, (int64_t[]){ 5, 7 }, x),
+				       (int[]){ 1, 0 }),
+		    *y = NULL;
+	bool good =
+		yoke_op_call(op, 1, &in, 0, NULL, 1, &y) == 0 && yoke_read(y, got, sizeof got) == 0;
 	for (int i = 0; i < 35; i++)
 		good = good && got[i] == x[i % 5 * 7 + i / 5];
 	ok(good && (seen || gpu || tap_eager()), "operands with strides: %s", yoke_error());
@@ -315,10 +348,12 @@ static void test_strided(bool gpu)
 static void judge(int err, int code, const char *a, const char *c, const char *what)
 {
 	const char *line = yoke_error();
-	const bool good = err == code && yoke_error_code() == code && strstr(line, a) && strstr(line, c) && !strchr(line, '\n');
+	const bool good = err == code && yoke_error_code() == code && strstr(line, a) &&
+			  strstr(line, c) && !strchr(line, '\n');
 	ok(good, "%s: %s", what, line);
 	if (!good)
-		diag("wanted %s with '%s' and '%s', got %s", yoke_error_name(code), a, c, yoke_error_name(err));
+		diag("wanted %s with '%s' and '%s', got %s", yoke_error_name(code), a, c,
+		     yoke_error_name(err));
 	yoke_error_clear();
 }
 
@@ -345,8 +380,8 @@ static int short_parts(const struct yoke_op_args *o, yoke_tensor *const *in, yok
 	return 0;
 }
 
-static int reading(const struct yoke_op_args *o, yoke_tensor *const *in, yoke_tensor *const *out, yoke_tensor *const *g,
-		   yoke_tensor **to)
+static int reading(const struct yoke_op_args *o, yoke_tensor *const *in, yoke_tensor *const *out,
+		   yoke_tensor *const *g, yoke_tensor **to)
 {
 	static float v[N];
 	(void)o, (void)out;
@@ -354,8 +389,8 @@ static int reading(const struct yoke_op_args *o, yoke_tensor *const *in, yoke_te
 	return yoke_read(yoke_add(in[0], yoke_const(1)), v, sizeof v);
 }
 
-static int open_ended(const struct yoke_op_args *o, yoke_tensor *const *in, yoke_tensor *const *out, yoke_tensor *const *g,
-		      yoke_tensor **to)
+static int open_ended(const struct yoke_op_args *o, yoke_tensor *const *in, yoke_tensor *const *out,
+		      yoke_tensor *const *g, yoke_tensor **to)
 {
 	(void)o, (void)out, (void)in;
 	to[0] = yoke_scope_begin("open") ? yoke_neg(g[0]) : NULL;
@@ -370,7 +405,11 @@ static int fails(const struct yoke_op_args *o, int64_t chunk, int64_t chunks)
 
 static struct yoke_op_def one(const char *name)
 {
-	return (struct yoke_op_def){ .size = sizeof(struct yoke_op_def), .name = name, .nin = 1, .nout = 1, .shape = like_first };
+	return (struct yoke_op_def){ .size = sizeof(struct yoke_op_def),
+				     .name = name,
+				     .nin = 1,
+				     .nout = 1,
+				     .shape = like_first };
 }
 
 static void test_registering(void)
@@ -380,7 +419,8 @@ static void test_registering(void)
 	d = axpb("whole");
 	judge(yoke_op_register(&d), YOKE_EINVAL, "'whole'", "no name", "a name without a dot");
 	d = one("test.nothing");
-	judge(yoke_op_register(&d), YOKE_EINVAL, "test.nothing", "neither", "an op that nothing computes");
+	judge(yoke_op_register(&d), YOKE_EINVAL, "test.nothing", "neither",
+	      "an op that nothing computes");
 	d = axpb("test.counts");
 	d.nout = 9;
 	judge(yoke_op_register(&d), YOKE_EINVAL, "test.counts", "1 to 8", "nine results");
@@ -388,7 +428,8 @@ static void test_registering(void)
 	d.entry = NULL;
 	judge(yoke_op_register(&d), YOKE_EINVAL, "test.entry", "kernel", "a text without an entry");
 	ok(yoke_op_find("test.whole") == whole_op, "the error names the op");
-	judge(yoke_op_find("test.entry"), YOKE_ENOENT, "test.entry", "no op", "one that was refused is not there");
+	judge(yoke_op_find("test.entry"), YOKE_ENOENT, "test.entry", "no op",
+	      "one that was refused is not there");
 }
 
 static int named(struct yoke_op_def d)
@@ -406,14 +447,19 @@ static void test_calls(bool gpu)
 	struct yoke_op_def d = one("test.liar");
 	yoke_error_clear();
 	yoke_scope *s = yoke_scope_begin("wrong");
-	yoke_tensor *in[2] = { vector(x), vector(b) }, *whole = yoke_iota(yoke_i32, 1, (int64_t[]){ N }, 0), *y[2], *g;
-	judge(yoke_op_call(whole_op, 1, in, 2, attributes(), 1, y), YOKE_EINVAL, "test.whole", "got 1, 2 and 1", "too few operands");
-	judge(yoke_op_call(whole_op, 2, in, 0, NULL, 1, y), YOKE_EINVAL, "test.whole", "got 2, 0 and 1", "too few attributes");
-	judge(yoke_op_call(9999, 2, in, 0, NULL, 1, y), YOKE_EINVAL, "9999", "no op", "no op of that number");
-	judge(yoke_op_call(whole_op, 2, (yoke_tensor *[]){ YOKE_NONE, in[0] }, 2, attributes(), 1, y), YOKE_EINVAL, "test.whole",
-	      "operand 0", "an operand that is not optional");
-	judge(yoke_op_call(whole_op, 2, (yoke_tensor *[]){ whole, in[1] }, 2, attributes(), 1, y), YOKE_EDTYPE, "test.whole",
-	      "x has to be f32", "what the shape function refuses");
+	yoke_tensor *in[2] = { vector(x), vector(b) },
+		    *whole = yoke_iota(yoke_i32, 1, (int64_t[]){ N }, 0), *y[2], *g;
+	judge(yoke_op_call(whole_op, 1, in, 2, attributes(), 1, y), YOKE_EINVAL, "test.whole",
+	      "got 1, 2 and 1", "too few operands");
+	judge(yoke_op_call(whole_op, 2, in, 0, NULL, 1, y), YOKE_EINVAL, "test.whole",
+	      "got 2, 0 and 1", "too few attributes");
+	judge(yoke_op_call(9999, 2, in, 0, NULL, 1, y), YOKE_EINVAL, "9999", "no op",
+	      "no op of that number");
+	judge(yoke_op_call(whole_op, 2, (yoke_tensor *[]){ YOKE_NONE, in[0] }, 2, attributes(), 1,
+			   y),
+	      YOKE_EINVAL, "test.whole", "operand 0", "an operand that is not optional");
+	judge(yoke_op_call(whole_op, 2, (yoke_tensor *[]){ whole, in[1] }, 2, attributes(), 1, y),
+	      YOKE_EDTYPE, "test.whole", "x has to be f32", "what the shape function refuses");
 	d.shape = lying;
 	d.cpu = two_cpu;
 	yoke_error_clear();
@@ -425,45 +471,53 @@ static void test_calls(bool gpu)
 	} else {
 		yoke_op_call(op, 1, in, 0, NULL, 1, y);
 		lies = 3;
-		ok(yoke_read(y[0], v, sizeof v) < 0 && strstr(yoke_error(), "test.liar") && strstr(yoke_error(), "[1004]"),
+		ok(yoke_read(y[0], v, sizeof v) < 0 && strstr(yoke_error(), "test.liar") &&
+			   strstr(yoke_error(), "[1004]"),
 		   "a shape function that changes its result: %s", yoke_error());
 		yoke_error_clear();
 	}
 	d = one("test.impossible");
 	d.shape = impossible;
 	d.cpu = two_cpu;
-	judge(yoke_op_call(named(d), 1, in, 0, NULL, 1, y), YOKE_ESHAPE, "test.impossible", "77", "a dtype that there is not");
+	judge(yoke_op_call(named(d), 1, in, 0, NULL, 1, y), YOKE_ESHAPE, "test.impossible", "77",
+	      "a dtype that there is not");
 	d = one("test.short");
 	d.decompose = short_parts;
 	yoke_error_clear();
-	judge(yoke_op_call(named(d), 1, in, 0, NULL, 1, y), YOKE_ESHAPE, "test.short", "f32 [1]", "a decomposition of another shape");
+	judge(yoke_op_call(named(d), 1, in, 0, NULL, 1, y), YOKE_ESHAPE, "test.short", "f32 [1]",
+	      "a decomposition of another shape");
 	d = one("test.flat");
 	d.decompose = round_parts;
 	yoke_error_clear();
 	op = named(d);
 	yoke_error_clear();
-	ok(yoke_op_call(op, 1, in, 0, NULL, 1, y) == 0, "an op without a gradient: %s", yoke_error());
-	judge(yoke_grad(yoke_sum(y[0], YOKE_ALL), 1, in, &g), YOKE_EUNSUPPORTED, "test.flat", "no gradient", "its gradient");
+	ok(yoke_op_call(op, 1, in, 0, NULL, 1, y) == 0, "an op without a gradient: %s",
+	   yoke_error());
+	judge(yoke_grad(yoke_sum(y[0], YOKE_ALL), 1, in, &g), YOKE_EUNSUPPORTED, "test.flat",
+	      "no gradient", "its gradient");
 	d = one("test.reading");
 	d.decompose = round_parts;
 	d.gradient = reading;
 	op = named(d);
 	yoke_error_clear();
 	yoke_op_call(op, 1, in, 0, NULL, 1, y);
-	judge(yoke_grad(yoke_sum(y[0], YOKE_ALL), 1, in, &g), YOKE_EINVAL, "record", "evaluate", "a gradient that reads");
+	judge(yoke_grad(yoke_sum(y[0], YOKE_ALL), 1, in, &g), YOKE_EINVAL, "record", "evaluate",
+	      "a gradient that reads");
 	d = one("test.open");
 	d.decompose = round_parts;
 	d.gradient = open_ended;
 	op = named(d);
 	yoke_error_clear();
 	yoke_op_call(op, 1, in, 0, NULL, 1, y);
-	judge(yoke_grad(yoke_sum(y[0], YOKE_ALL), 1, in, &g), YOKE_EINVAL, "test.open", "scope", "a gradient that leaves a scope open");
+	judge(yoke_grad(yoke_sum(y[0], YOKE_ALL), 1, in, &g), YOKE_EINVAL, "test.open", "scope",
+	      "a gradient that leaves a scope open");
 	d = one("test.fails");
 	d.cpu = fails;
 	op = named(d);
 	yoke_error_clear();
 	bool bad = yoke_op_call(op, 1, in, 0, NULL, 1, y) < 0 || yoke_read(y[0], v, sizeof v) < 0;
-	ok(bad && strstr(yoke_error(), "test.fails"), "a CPU function that fails: %s", yoke_error());
+	ok(bad && strstr(yoke_error(), "test.fails"), "a CPU function that fails: %s",
+	   yoke_error());
 	yoke_error_clear();
 	d = axpb("test.only");
 	d.cpu = NULL;
@@ -471,7 +525,8 @@ static void test_calls(bool gpu)
 	op = named(d);
 	yoke_error_clear();
 	if (!gpu)
-		judge(yoke_op_call(op, 2, in, 2, attributes(), 1, y), YOKE_EUNSUPPORTED, "test.only", "no kernel text",
+		judge(yoke_op_call(op, 2, in, 2, attributes(), 1, y), YOKE_EUNSUPPORTED,
+		      "test.only", "no kernel text",
 		      "a text alone, on a device that compiles none");
 	yoke_scope_end(s);
 	yoke_error_clear();
@@ -484,19 +539,21 @@ static void test_texts(bool gpu)
 	yoke_tensor *in[2] = { vector(x), vector(b) }, *y;
 	struct yoke_op_def d = axpb("test.gradient");
 	d.gradient = wrong_gradient;
-	judge(yoke_op_check(named(d), 2, in, 2, attributes(), 0), YOKE_EINVAL, "test.gradient", "gradient by operand 0", "a wrong gradient");
+	judge(yoke_op_check(named(d), 2, in, 2, attributes(), 0), YOKE_EINVAL, "test.gradient",
+	      "gradient by operand 0", "a wrong gradient");
 	if (gpu) {
 		memcpy(wrong, text, sizeof text);
 		*strstr(wrong, "+\n") = '-';
 		d = axpb("test.wrong");
 		d.text = wrong;
-		judge(yoke_op_check(named(d), 2, in, 2, attributes(), 0), YOKE_EINVAL, "test.wrong", "text gives", "a wrong text");
+		judge(yoke_op_check(named(d), 2, in, 2, attributes(), 0), YOKE_EINVAL, "test.wrong",
+		      "text gives", "a wrong text");
 		memcpy(broken, text, sizeof text);
 		memcpy(strstr(broken, "ulong i"), "nolong", 6);
 		d = axpb("test.broken");
 		d.text = broken;
-		judge(yoke_op_call(named(d), 2, in, 2, attributes(), 1, &y), YOKE_EUNSUPPORTED, "test.broken:6", "nolong",
-		      "a text that does not compile, with its own line");
+		judge(yoke_op_call(named(d), 2, in, 2, attributes(), 1, &y), YOKE_EUNSUPPORTED,
+		      "test.broken:6", "nolong", "a text that does not compile, with its own line");
 		ok(yoke_op_call(whole_op, 2, in, 2, attributes(), 1, &y) == 0,
 		   "other ops still work: %s", yoke_error());
 	}
@@ -514,13 +571,15 @@ static int relu_parts(const struct yoke_op_args *o, yoke_tensor *const *in, yoke
 	return 0;
 }
 
-static int relu_gradient(const struct yoke_op_args *o, yoke_tensor *const *in, yoke_tensor *const *out,
-			 yoke_tensor *const *g, yoke_tensor **to)
+static int relu_gradient(const struct yoke_op_args *o, yoke_tensor *const *in,
+			 yoke_tensor *const *out, yoke_tensor *const *g, yoke_tensor **to)
 {
 	(void)out;
-	yoke_tensor *here = yoke_mul(g[0], yoke_const(o->attr[0].f)), *off = yoke_mul(g[0], yoke_const(o->attr[1].f));
+	yoke_tensor *here = yoke_mul(g[0], yoke_const(o->attr[0].f)),
+		    *off = yoke_mul(g[0], yoke_const(o->attr[1].f));
 	yoke_tensor *none = yoke_mul(g[0], yoke_const(0)), *zero = yoke_const(0);
-	to[0] = yoke_select(yoke_gt(in[0], zero), off, yoke_select(yoke_eq(in[0], zero), here, none));
+	to[0] = yoke_select(yoke_gt(in[0], zero), off,
+			    yoke_select(yoke_eq(in[0], zero), here, none));
 	return 0;
 }
 
@@ -535,29 +594,41 @@ static void count_warning(int level, const char *topic, const char *line, void *
 
 static void test_kinks(void)
 {
-	static const char *const where[] = { "some at the kink", "many within a step of the kink", "all at the kink" };
+	static const char *const where[] = { "some at the kink", "many within a step of the kink",
+					     "all at the kink" };
 	static const double slope[] = { 0, 0.5, 1 }; // finite differences give 1/2 at 0
 	enum { MANY = 60 };
 	float v[MANY];
-	struct yoke_op_def d = { .size = sizeof d, .name = "test.relu", .nin = 1, .nout = 1, .nattr = 2, .shape = like_first,
-				 .decompose = relu_parts, .gradient = relu_gradient };
+	struct yoke_op_def d = { .size = sizeof d,
+				 .name = "test.relu",
+				 .nin = 1,
+				 .nout = 1,
+				 .nattr = 2,
+				 .shape = like_first,
+				 .decompose = relu_parts,
+				 .gradient = relu_gradient };
 	const int op = yoke_op_register(&d);
 	yk_log_to(count_warning, NULL);
 	for (int k = 0; k < 3 * 3; k++) {
 		const int how = k / 3;
 		for (int i = 0; i < MANY; i++)
-			v[i] = how == 2 || (how == 0 && i % 7 == 3) ? 0 : (float)rnd_real(0.3, 1) * (i % 2 ? 1 : -1);
+			v[i] = how == 2 || (how == 0 && i % 7 == 3) ?
+				       0 :
+				       (float)rnd_real(0.3, 1) * (i % 2 ? 1 : -1);
 		for (int i = 0; how == 1 && i < MANY; i += 5)
 			v[i] = (float)rnd_real(-0.02, 0.02);
 		for (int wrong = 0; wrong < 2; wrong++) {
 			yoke_scope *s = yoke_scope_begin("kinks");
 			yoke_tensor *in = yoke_from(yoke_f32, 1, (int64_t[]){ MANY }, v);
-			const union yoke_attr attr[2] = { { .f = slope[k % 3] }, { .f = wrong ? 1.05 : 1 } };
+			const union yoke_attr attr[2] = { { .f = slope[k % 3] },
+							  { .f = wrong ? 1.05 : 1 } };
 			warnings = 0;
 			const int err = yoke_op_check(op, 1, &in, 2, attr, 0);
-			ok(err == (wrong && how < 2 ? YOKE_EINVAL : 0) && (warnings > 0) == (how == 2 && slope[k % 3] != 0.5),
-			   "relu, %s, slope %g at 0, a gradient that is %s: %d, %d warnings, %s", where[how], slope[k % 3],
-			   wrong ? "wrong elsewhere" : "right", err, warnings, yoke_error());
+			ok(err == (wrong && how < 2 ? YOKE_EINVAL : 0) &&
+				   (warnings > 0) == (how == 2 && slope[k % 3] != 0.5),
+			   "relu, %s, slope %g at 0, a gradient that is %s: %d, %d warnings, %s",
+			   where[how], slope[k % 3], wrong ? "wrong elsewhere" : "right", err,
+			   warnings, yoke_error());
 			yoke_error_clear();
 			yoke_scope_end(s);
 		}
@@ -578,7 +649,8 @@ int main(int argc, char **argv)
 	cpu_op = yoke_op_register(&d);
 	d = axpb("test.parts"), d.text = d.entry = NULL, d.cpu = NULL;
 	parts_op = yoke_op_register(&d);
-	ok(whole_op > 0 && text_op > whole_op && cpu_op > 0 && parts_op > 0, "registered: %s", yoke_error());
+	ok(whole_op > 0 && text_op > whole_op && cpu_op > 0 && parts_op > 0, "registered: %s",
+	   yoke_error());
 	if (argc < 2)
 		test_kinks();
 	const char *const backends[] = { "cpu", argc < 2 ? "opencl" : argv[1] };
@@ -586,7 +658,8 @@ int main(int argc, char **argv)
 		const bool gpu = k;
 		yoke_context *ctx = yoke_context_new(backends[k]);
 		if (!ctx) {
-			argc > 1 ? (void)ok(false, "%s: %s", backends[k], yoke_error()) : skip(backends[k], yoke_error());
+			argc > 1 ? (void)ok(false, "%s: %s", backends[k], yoke_error()) :
+				   skip(backends[k], yoke_error());
 			yoke_error_clear();
 			continue;
 		}

@@ -60,13 +60,14 @@ static void test_schedules(void)
 {
 	int bad = 0, n = 0;
 	for (int k = 0; k < 4 * 4 * 4 * 3 * 4 * 2; k++) {
-		struct yoke_profile_schedule s = { sizeof s, k % 4, k / 4 % 4, k / 16 % 4, 1 + k / 64 % 3, k / 192 % 4,
+		struct yoke_profile_schedule s = { sizeof s,   k % 4,          k / 4 % 4,
+						   k / 16 % 4, 1 + k / 64 % 3, k / 192 % 4,
 						   k / 768 };
 		for (int64_t step = 0; step < 50; step++, n++)
 			if (yoke_profile_state(&s, step) != (int)walked(&s, step) && !bad++)
 				diag("skip %d wait %d warmup %d active %d repeat %d, without the first wait %d: step %d",
-				     (int)s.skip_first, (int)s.wait, (int)s.warmup, (int)s.active, (int)s.repeat,
-				     s.skip_first_wait, (int)step);
+				     (int)s.skip_first, (int)s.wait, (int)s.warmup, (int)s.active,
+				     (int)s.repeat, s.skip_first_wait, (int)step);
 	}
 	ok(!bad, "%d steps of all schedules up to 3", n);
 	struct yoke_profile_schedule s = { sizeof s, 0, 1, 1, 3, 2, 0 };
@@ -75,7 +76,8 @@ static void test_schedules(void)
 		got[i] = "-wa"[yoke_profile_state(&s, i)];
 	ok(!strcmp(got, "-waaa-waaa"), "(1,1,3,2): %s", got);
 	s.active = 0;
-	ok(yoke_profile_state(&s, 0) == YOKE_EINVAL && strstr(yoke_error(), "active"), "%s", yoke_error());
+	ok(yoke_profile_state(&s, 0) == YOKE_EINVAL && strstr(yoke_error(), "active"), "%s",
+	   yoke_error());
 	yoke_error_clear();
 	s.active = 1;
 	s.wait = -1;
@@ -126,7 +128,9 @@ static void model_step(struct model *m, int i, bool ranges)
 	yoke_tensor *y = yoke_tanh(yoke_matmul(m->x, m->w, YOKE_TB));
 	if (ranges)
 		yoke_range_push("drop");
-	y = yoke_mul(y, yoke_cast(yoke_lt(yoke_uniform(yoke_f32, 2, (int64_t[]){ N, N }), yoke_const(.9)), yoke_f32));
+	y = yoke_mul(y, yoke_cast(yoke_lt(yoke_uniform(yoke_f32, 2, (int64_t[]){ N, N }),
+					  yoke_const(.9)),
+				  yoke_f32));
 	if (ranges)
 		yoke_range_pop();
 	yoke_tensor *loss = yoke_mean(yoke_square(yoke_softmax(y, -1)), YOKE_ALL);
@@ -183,7 +187,8 @@ struct interval {
 static int by_begin(const void *a, const void *b)
 {
 	const struct interval *x = a, *y = b;
-	return x->from != y->from ? (x->from > y->from) - (x->from < y->from) : (x->to < y->to) - (x->to > y->to);
+	return x->from != y->from ? (x->from > y->from) - (x->from < y->from) :
+				    (x->to < y->to) - (x->to > y->to);
 }
 
 // Events of a lane in file order: do their begins increase, and do they nest? Microseconds.
@@ -199,7 +204,8 @@ static void check_trace(const char *backend, int cycle, double rows)
 	json_array_foreach (events, i, x) {
 		const char *ph = json_string_value(json_object_get(x, "ph"));
 		int tid = (int)json_integer_value(json_object_get(x, "tid"));
-		double ts = json_number_value(json_object_get(x, "ts")), dur = json_number_value(json_object_get(x, "dur"));
+		double ts = json_number_value(json_object_get(x, "ts")),
+		       dur = json_number_value(json_object_get(x, "dur"));
 		counters += *ph == 'C';
 		starts += *ph == 's';
 		flows += *ph == 'f';
@@ -220,7 +226,8 @@ static void check_trace(const char *backend, int cycle, double rows)
 		for (int j = 0; j < n[k]; j++) {
 			while (depth && open[depth - 1] <= lane[k][j].from + 1e-4)
 				depth--;
-			overlaps += (depth && lane[k][j].to > open[depth - 1] + 1e-4) || (k < 4 && depth);
+			overlaps += (depth && lane[k][j].to > open[depth - 1] + 1e-4) ||
+				    (k < 4 && depth);
 			if (depth < 64)
 				open[depth++] = lane[k][j].to;
 		}
@@ -230,10 +237,13 @@ static void check_trace(const char *backend, int cycle, double rows)
 	   counters);
 	// profiling moves no copy to the queue of the steps, and flow arrows lead to work that runs
 	// after the host call
-	ok(!apart || (n[YK_STREAM_UP] >= 5 && n[YK_STREAM_DEVICE] > 5 && (int)flows >= n[YK_STREAM_DEVICE] + n[YK_STREAM_UP]),
-	   "%s: %d uploads on a separate lane, %d steps, %zu arrows", backend, n[YK_STREAM_UP], n[YK_STREAM_DEVICE], flows);
+	ok(!apart || (n[YK_STREAM_UP] >= 5 && n[YK_STREAM_DEVICE] > 5 &&
+		      (int)flows >= n[YK_STREAM_DEVICE] + n[YK_STREAM_UP]),
+	   "%s: %d uploads on a separate lane, %d steps, %zu arrows", backend, n[YK_STREAM_UP],
+	   n[YK_STREAM_DEVICE], flows);
 	ok(!overlaps, "%s: events nest, those of queues are disjoint (%zu)", backend, overlaps);
-	ok(fabs(1e-6 * sum - rows) <= 1e-3 * rows, "%s: lanes add up to the table: %.6f s of %.6f", backend, 1e-6 * sum, rows);
+	ok(fabs(1e-6 * sum - rows) <= 1e-3 * rows, "%s: lanes add up to the table: %.6f s of %.6f",
+	   backend, 1e-6 * sum, rows);
 	json_decref(t);
 }
 
@@ -261,10 +271,19 @@ static void test_cycles(const char *backend, bool timed)
 		model_step(&alone, i, false);
 	model_free(&alone);
 	model_new(&m);
-	struct yoke_profile_options o = { .size = sizeof o, .wait = 1, .warmup = 1, .active = 3, .repeat = 2,
-					  .cycle = on_cycle, .arg = &seen };
-	struct yoke_profile_options all = { .size = sizeof all, .active = 5, .flags = 63, .folder = "traces",
-					    .cycle = keep_rows, .arg = rows };
+	struct yoke_profile_options o = { .size = sizeof o,
+					  .wait = 1,
+					  .warmup = 1,
+					  .active = 3,
+					  .repeat = 2,
+					  .cycle = on_cycle,
+					  .arg = &seen };
+	struct yoke_profile_options all = { .size = sizeof all,
+					    .active = 5,
+					    .flags = 63,
+					    .folder = "traces",
+					    .cycle = keep_rows,
+					    .arg = rows };
 	yoke_profile *p = yoke_profile_new(&o), *q = yoke_profile_new(&all);
 	struct yk_profile *sums = yk_profile_new(false);
 	for (int i = 0; i < STEPS; i++) {
@@ -274,9 +293,11 @@ static void test_cycles(const char *backend, bool timed)
 	}
 	ok(!memcmp(m.loss, alone.loss, sizeof m.loss) && m.loss[0] > 0 && !yoke_error_code(),
 	   "%s: profiling changes no bit: %g %s", backend, m.loss[0], yoke_error());
-	ok(seen.cycles == 2 && !seen.partial && seen.rows_good, "%s: two cycles are reported", backend);
+	ok(seen.cycles == 2 && !seen.partial && seen.rows_good, "%s: two cycles are reported",
+	   backend);
 	// forward once, backward once for w: x needs no gradient
-	ok(seen.matmuls == 2 * 3 * 2, "%s: of three steps each: %d products", backend, (int)seen.matmuls);
+	ok(seen.matmuls == 2 * 3 * 2, "%s: of three steps each: %d products", backend,
+	   (int)seen.matmuls);
 	ok(!timed || fabs(seen.share - 100) < 1e-6, "%s: shares are %.9f %%", backend, seen.share);
 	yk_profile_free(sums);
 	yoke_profile_free(p);
@@ -285,7 +306,8 @@ static void test_cycles(const char *backend, bool timed)
 		check_trace(backend, 0, rows[0]);
 		check_trace(backend, 1, rows[1]);
 	}
-	ok(!ctx->observe.first && !ctx->observe.range, "%s: no profile is active at the end", backend);
+	ok(!ctx->observe.first && !ctx->observe.range, "%s: no profile is active at the end",
+	   backend);
 	model_free(&m);
 	yoke_use(former);
 	yoke_context_free(ctx);
@@ -321,15 +343,20 @@ static bool overlaps(double *up, double *steps)
 	double shared = 0;
 	*up = *steps = 0;
 	json_array_foreach (json_object_get(t, "traceEvents"), i, x) {
-		double from = json_number_value(json_object_get(x, "ts")), to = from + json_number_value(json_object_get(x, "dur"));
+		double from = json_number_value(json_object_get(x, "ts")),
+		       to = from + json_number_value(json_object_get(x, "dur"));
 		const json_int_t lane = json_integer_value(json_object_get(x, "tid"));
 		if (*json_string_value(json_object_get(x, "ph")) != 'X')
 			continue;
-		*(lane == YK_STREAM_UP ? up : steps) += lane == YK_STREAM_UP || lane == YK_STREAM_DEVICE ? to - from : 0;
+		*(lane == YK_STREAM_UP ? up : steps) +=
+			lane == YK_STREAM_UP || lane == YK_STREAM_DEVICE ? to - from : 0;
 		json_array_foreach (json_object_get(t, "traceEvents"), j, z) {
-			double other = json_number_value(json_object_get(z, "ts")), end = other + json_number_value(json_object_get(z, "dur"));
-			if (lane == YK_STREAM_UP && *json_string_value(json_object_get(z, "ph")) == 'X' &&
-			    json_integer_value(json_object_get(z, "tid")) == YK_STREAM_DEVICE && fmin(to, end) > fmax(from, other))
+			double other = json_number_value(json_object_get(z, "ts")),
+			       end = other + json_number_value(json_object_get(z, "dur"));
+			if (lane == YK_STREAM_UP &&
+			    *json_string_value(json_object_get(z, "ph")) == 'X' &&
+			    json_integer_value(json_object_get(z, "tid")) == YK_STREAM_DEVICE &&
+			    fmin(to, end) > fmax(from, other))
 				shared += fmin(to, end) - fmax(from, other);
 		}
 	}
@@ -351,8 +378,8 @@ static void test_overlap(const char *backend)
 		while (!overlaps(&up, &steps) && tries < 20 && !yoke_error_code())
 			tries++;
 		ok(tries < 20 && !yoke_error_code(),
-		   "%s: an upload overlaps a kernel: %.0f us beside %.0f us, at attempt %d %s", backend, up,
-		   steps, tries, yoke_error());
+		   "%s: an upload overlaps a kernel: %.0f us beside %.0f us, at attempt %d %s",
+		   backend, up, steps, tries, yoke_error());
 	}
 	yoke_use(former);
 	yoke_context_free(ctx);
@@ -364,7 +391,9 @@ static void test_ends(void)
 	struct model m;
 	struct seen seen = { 0 };
 	struct yoke_context *ctx = yoke_context_new("cpu"), *former = yoke_use(ctx);
-	struct yoke_profile_options o = { .size = sizeof o, .active = 3, .cycle = on_cycle, .arg = &seen };
+	struct yoke_profile_options o = {
+		.size = sizeof o, .active = 3, .cycle = on_cycle, .arg = &seen
+	};
 	model_new(&m);
 	warnings = 0;
 	yoke_profile_free(yoke_profile_new(&o));
@@ -389,7 +418,9 @@ static void test_ranges(const char *backend)
 {
 	struct model m;
 	struct yoke_context *ctx = yoke_context_new(backend), *former = yoke_use(ctx);
-	struct yoke_profile_options o = { .size = sizeof o, .active = 100, .flags = YOKE_PROFILE_RANGES };
+	struct yoke_profile_options o = { .size = sizeof o,
+					  .active = 100,
+					  .flags = YOKE_PROFILE_RANGES };
 	struct yoke_profile_range r[8] = { { .size = sizeof *r } };
 	const struct yoke_profile_range *forward = NULL, *drop = NULL, *back = NULL;
 	model_new(&m);
@@ -408,17 +439,22 @@ static void test_ranges(const char *backend)
 		named |= !strcmp(row[i].range, "backward") && !strcmp(row[i].op, "matmul");
 	}
 	for (int i = 0; i < n && i < 8; i++)
-		*(!strcmp(r[i].name, "forward") ? &forward : !strcmp(r[i].name, "forward/drop") ? &drop : &back) = &r[i];
-	ok(n == 3 && forward && drop && back && !strcmp(back->name, "backward") && forward->calls == 4 && named,
+		*(!strcmp(r[i].name, "forward")      ? &forward :
+		  !strcmp(r[i].name, "forward/drop") ? &drop :
+						       &back) = &r[i];
+	ok(n == 3 && forward && drop && back && !strcmp(back->name, "backward") &&
+		   forward->calls == 4 && named,
 	   "%s: %d ranges, and rows by range", backend, n);
 	ok(forward && drop && drop->host <= forward->host && drop->device <= forward->device &&
 		   forward->device + back->device <= all * (1 + 1e-9) && back->device > 0,
-	   "%s: a nested range is no longer than its parent: %g of %g, both %g of %g s", backend, drop ? drop->device : 0,
-	   forward ? forward->device : 0, forward && back ? forward->device + back->device : 0, all);
+	   "%s: a nested range is no longer than its parent: %g of %g, both %g of %g s", backend,
+	   drop ? drop->device : 0, forward ? forward->device : 0,
+	   forward && back ? forward->device + back->device : 0, all);
 	yoke_profile_free(p);
 	ok(yoke_range_pop() == YOKE_EINVAL && strstr(yoke_error(), "push"), "%s", yoke_error());
 	yoke_error_clear();
-	ok(yoke_range_push("") == YOKE_EINVAL && yoke_range_push(NULL) == YOKE_EINVAL, "%s", yoke_error());
+	ok(yoke_range_push("") == YOKE_EINVAL && yoke_range_push(NULL) == YOKE_EINVAL, "%s",
+	   yoke_error());
 	yoke_error_clear();
 	model_free(&m);
 	yoke_use(former);
@@ -459,7 +495,9 @@ static void test_table(void)
 	struct model m;
 	char text[20000], small[8], *line;
 	struct yoke_context *ctx = yoke_context_new("cpu"), *former = yoke_use(ctx);
-	struct yoke_profile_options o = { .size = sizeof o, .active = 100, .flags = YOKE_PROFILE_SHAPES };
+	struct yoke_profile_options o = { .size = sizeof o,
+					  .active = 100,
+					  .flags = YOKE_PROFILE_SHAPES };
 	model_new(&m);
 	yoke_profile *p = yoke_profile_new(&o);
 	for (int i = 0; i < 4; i++)
@@ -469,11 +507,13 @@ static void test_table(void)
 	int64_t bytes = yoke_profile_table(p, 2, "calls", text, sizeof text);
 	for (line = text; (line = strchr(line, '\n')); line++)
 		lines++;
-	ok(n > 3 && bytes == (int64_t)strlen(text) && lines == 4 && strstr(text, "others\n"), "2 of %d rows and others:\n%s", n,
-	   text);
-	ok(yoke_profile_table(p, 2, "calls", small, sizeof small) == bytes && strlen(small) == 7, "as snprintf: %s", small);
-	ok(yoke_profile_table(p, 0, "nonsense", text, sizeof text) == YOKE_EINVAL && strstr(yoke_error(), "roofline"), "%s",
-	   yoke_error());
+	ok(n > 3 && bytes == (int64_t)strlen(text) && lines == 4 && strstr(text, "others\n"),
+	   "2 of %d rows and others:\n%s", n, text);
+	ok(yoke_profile_table(p, 2, "calls", small, sizeof small) == bytes && strlen(small) == 7,
+	   "as snprintf: %s", small);
+	ok(yoke_profile_table(p, 0, "nonsense", text, sizeof text) == YOKE_EINVAL &&
+		   strstr(yoke_error(), "roofline"),
+	   "%s", yoke_error());
 	yoke_error_clear();
 	double flops = 0, bytes_read = 0;
 	uint64_t calls = 0;
@@ -500,8 +540,8 @@ struct growth {
 };
 
 // In a repeated plan, the memory growth of a step equals the size of its roots.
-static void growth_end(struct yk_observer *o, struct yk_queue *q, enum yk_work_kind kind, const struct yk_plan *p,
-		       uint64_t step)
+static void growth_end(struct yk_observer *o, struct yk_queue *q, enum yk_work_kind kind,
+		       const struct yk_plan *p, uint64_t step)
 {
 	struct growth *g = (struct growth *)o;
 	int64_t steps = 0, roots = 0;
@@ -528,8 +568,11 @@ static void test_memory(void)
 {
 	struct model m;
 	struct yoke_context *ctx = yoke_context_new("cpu"), *former = yoke_use(ctx);
-	struct growth g = { .observer = { .begin = growth_begin, .end = growth_end }, .good = true };
-	struct yoke_profile_options o = { .size = sizeof o, .active = 100, .flags = YOKE_PROFILE_MEMORY | YOKE_PROFILE_SITES };
+	struct growth g = { .observer = { .begin = growth_begin, .end = growth_end },
+			    .good = true };
+	struct yoke_profile_options o = { .size = sizeof o,
+					  .active = 100,
+					  .flags = YOKE_PROFILE_MEMORY | YOKE_PROFILE_SITES };
 	struct yoke_profile_holder h[32] = { { .size = sizeof *h } };
 	model_new(&m);
 	yk_observer_add(ctx, &g.observer);
@@ -543,7 +586,8 @@ static void test_memory(void)
 		sum += h[i].bytes;
 		sorted &= !i || h[i].bytes <= h[i - 1].bytes;
 		range |= *h[i].range != 0;
-		diag("%8llu bytes of %s in %s at %s", (unsigned long long)h[i].bytes, h[i].op, h[i].range, h[i].site);
+		diag("%8llu bytes of %s in %s at %s", (unsigned long long)h[i].bytes, h[i].op,
+		     h[i].range, h[i].site);
 	}
 	for (int b = 0; b < YK_BUCKETS; b++)
 		for (const struct yk_plan *plan = ctx->planner->cache.bucket[b]; plan;
@@ -556,7 +600,8 @@ static void test_memory(void)
 	ok(n > 0 && n <= 32 && sum == arena && sorted && range,
 	   "live memory at the peak is the arena: %llu of %llu bytes",
 	   (unsigned long long)sum, (unsigned long long)arena);
-	ok(g.plans > 0 && g.good, "the growth of steps is that of their roots, in %d plans", (int)g.plans);
+	ok(g.plans > 0 && g.good, "the growth of steps is that of their roots, in %d plans",
+	   (int)g.plans);
 	yk_observer_remove(ctx, &g.observer);
 	yoke_profile_free(p);
 	model_free(&m);
@@ -582,12 +627,14 @@ static void test_counters(void)
 	}
 	yoke_counters(&b);
 	yoke_counters_between(&a, &b, &d);
-	ok(d.bytes_up == 4 * sizeof m.data && d.copies_up == 4 && d.bytes_down == 16 && d.copies_down == 4 && d.evals == 4 &&
-		   d.launches > 8 && d.plan_hits + d.plan_misses == 4,
+	ok(d.bytes_up == 4 * sizeof m.data && d.copies_up == 4 && d.bytes_down == 16 &&
+		   d.copies_down == 4 && d.evals == 4 && d.launches > 8 &&
+		   d.plan_hits + d.plan_misses == 4,
 	   "4 steps: %llu bytes up, %llu down, %llu launches", (unsigned long long)d.bytes_up,
 	   (unsigned long long)d.bytes_down, (unsigned long long)d.launches);
 	ok(d.idle_ns >= 0 && (uint64_t)d.idle_ns < d.ns && d.waits == 0 && d.wait_ns == 0,
-	   "idle %lld of %llu ns, no wait on a processor", (long long)d.idle_ns, (unsigned long long)d.ns);
+	   "idle %lld of %llu ns, no wait on a processor", (long long)d.idle_ns,
+	   (unsigned long long)d.ns);
 	struct yoke_counters none = { 0 };
 	ok(yoke_counters(&none) == YOKE_EINVAL, "%s", yoke_error());
 	yoke_error_clear();
@@ -617,14 +664,14 @@ static void test_waits(void)
 #pragma GCC unroll 1
 	for (int i = 0; i < 3; i++)
 		yoke_read(x, got, sizeof got);
-	ok(warnings == 1 && strstr(last_warning, "a read waits for fault:0") && strstr(last_warning, "range \"look\"") &&
-		   strstr(last_warning, ", at "),
+	ok(warnings == 1 && strstr(last_warning, "a read waits for fault:0") &&
+		   strstr(last_warning, "range \"look\"") && strstr(last_warning, ", at "),
 	   "three waits at one place are reported once: %s", last_warning);
 	yoke_range_pop();
 	yoke_read(x, got, sizeof got);
 	yoke_counters(&b);
-	ok(warnings == 2 && b.waits - a.waits == 4 && b.wait_ns > a.wait_ns, "and a wait at another place; %d waits",
-	   (int)(b.waits - a.waits));
+	ok(warnings == 2 && b.waits - a.waits == 4 && b.wait_ns > a.wait_ns,
+	   "and a wait at another place; %d waits", (int)(b.waits - a.waits));
 	// as a compiler does with a loop that it unrolls: three calls on one line
 	warnings = 0;
 	yoke_read(x, got, sizeof got), yoke_read(x, got, sizeof got), yoke_read(x, got, sizeof got);
@@ -644,7 +691,9 @@ static void test_bound(void)
 	struct model m;
 	struct stat st = { 0 };
 	struct yoke_context *ctx = yoke_context_new("cpu"), *former = yoke_use(ctx);
-	struct yoke_profile_options o = { .size = sizeof o, .active = 6, .repeat = 1, .folder = "bound", .max_bytes = 4000 };
+	struct yoke_profile_options o = {
+		.size = sizeof o, .active = 6, .repeat = 1, .folder = "bound", .max_bytes = 4000
+	};
 	model_new(&m);
 	warnings = 0;
 	yoke_profile *p = yoke_profile_new(&o);
@@ -657,8 +706,10 @@ static void test_bound(void)
 	json_t *t = json_load_file("bound/cycle0.json", 0, NULL);
 	stat("bound/cycle0.json", &st);
 	ok(t && st.st_size <= 4000 && q.dropped > 0 &&
-		   json_integer_value(json_object_get(t, "dropped")) == (json_int_t)q.dropped && warnings == 1,
-	   "with a limit of %d bytes, %d events are omitted: %s", (int)st.st_size, (int)q.dropped, last_warning);
+		   json_integer_value(json_object_get(t, "dropped")) == (json_int_t)q.dropped &&
+		   warnings == 1,
+	   "with a limit of %d bytes, %d events are omitted: %s", (int)st.st_size, (int)q.dropped,
+	   last_warning);
 	json_decref(t);
 	yoke_profile_free(p);
 	model_free(&m);
@@ -669,8 +720,11 @@ static void test_bound(void)
 // A profile outlives its context, as objects of garbage-collected languages may.
 static void test_outlived(void)
 {
-	const struct yoke_profile_options o[] = { { .size = sizeof *o, .active = 3, .folder = "outlived" },
-						  { .size = sizeof *o, .wait = 2, .active = 3 } }; // active, and not yet active
+	const struct yoke_profile_options o[] = {
+		{ .size = sizeof *o, .active = 3, .folder = "outlived" },
+		// active, and not yet active
+		{ .size = sizeof *o, .wait = 2, .active = 3 }
+	};
 	for (int i = 0; i < 2; i++) {
 		yoke_context *ctx = yoke_context_new("cpu"), *former = yoke_use(ctx);
 		yoke_profile *p = yoke_profile_new(&o[i]), *other = yoke_profile_new(&o[i]);
@@ -683,13 +737,18 @@ static void test_outlived(void)
 		yoke_profile_step(p);
 		yoke_use(former);
 		yoke_context_free(ctx);
-		const int64_t code[] = { yoke_profile_step(p), yoke_profile_rows(p, 0, NULL), yoke_profile_ranges(p, 0, NULL),
-					 yoke_profile_peak(p, 0, NULL), yoke_profile_quality(p, &q), yoke_profile_trace(p, "x.json"),
+		const int64_t code[] = { yoke_profile_step(p),
+					 yoke_profile_rows(p, 0, NULL),
+					 yoke_profile_ranges(p, 0, NULL),
+					 yoke_profile_peak(p, 0, NULL),
+					 yoke_profile_quality(p, &q),
+					 yoke_profile_trace(p, "x.json"),
 					 yoke_profile_table(p, 0, NULL, text, sizeof text) };
 		bool good = true;
 		for (size_t k = 0; k < sizeof code / sizeof *code; k++)
 			good &= code[k] == YOKE_ECONTEXT;
-		ok(good && strstr(yoke_error(), "profile_step: "), "a profile whose context was freed: %s", yoke_error());
+		ok(good && strstr(yoke_error(), "profile_step: "),
+		   "a profile whose context was freed: %s", yoke_error());
 		yoke_error_clear();
 		yoke_profile_free(other);
 		yoke_profile_free(p);
@@ -705,7 +764,8 @@ int main(void)
 	tap_plugin_path();
 	tap_folder();
 	yk_log_to(count_warning, NULL);
-	yoke_setting_set("profile.limits", "0"); // measuring them takes a second; tests/roofline.c tests it
+	// measuring them takes a second; tests/roofline.c tests it
+	yoke_setting_set("profile.limits", "0");
 	test_schedules();
 	test_cycles("cpu", true);
 	test_ends();

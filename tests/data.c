@@ -97,7 +97,8 @@ static void test_tokenizer(void)
 	yk_tokenizer_free(again);
 	json_object_set_new(o, "size", json_integer(255));
 	again = yk_tokenizer_load(o, "x");
-	ok(!again && yoke_error_code() == YOKE_EFORMAT, "a vocabulary of another size: %s", yoke_error());
+	ok(!again && yoke_error_code() == YOKE_EFORMAT, "a vocabulary of another size: %s",
+	   yoke_error());
 	yoke_error_clear();
 	json_decref(o);
 	again = yk_tokenizer_new("bite");
@@ -153,7 +154,8 @@ static void test_vocabulary(int kinds, int common)
 	int train = WORDS - WORDS / 4, bad = 0, unknown = 0;
 	for (int i = 0; i < WORDS; i++) {
 		char s[16];
-		snprintf(word[i], 16, "%s", word_of((int)rnd_int(0, (i < train ? common : kinds) - 1), s));
+		snprintf(word[i], 16, "%s",
+			 word_of((int)rnd_int(0, (i < train ? common : kinds) - 1), s));
 		n += (size_t)sprintf(text + n, "%s%s", word[i], blank[rnd_int(0, 6)]);
 		sorted[i] = word[i];
 	}
@@ -172,19 +174,22 @@ static void test_vocabulary(int kinds, int common)
 	}
 	ok(!bad, "ids are ranks among the %d words of the training split: %d wrong",
 	   t ? yk_tokenizer_size(t) - 2 : 0, bad);
-	ok(kinds <= common || unknown > WORDS / 4 / 8, "%d unknown words in the validation split", unknown);
+	ok(kinds <= common || unknown > WORDS / 4 / 8, "%d unknown words in the validation split",
+	   unknown);
 	bad = 0;
 	for (int32_t id = 0; t && id < yk_tokenizer_size(t); id++) {
 		const char *s = yk_tokenizer_decode(t, id, &bytes);
 		bad += !s || strlen(s) != bytes || (id > 1 && want_id(sorted, train, s) != id);
 	}
-	ok(!bad && !yk_tokenizer_decode(t, yk_tokenizer_size(t), &bytes), "each id decodes to its word");
+	ok(!bad && !yk_tokenizer_decode(t, yk_tokenizer_size(t), &bytes),
+	   "each id decodes to its word");
 	// saved, loaded, and the same ids
 	json_t *o = yk_tokenizer_save(t);
 	struct yk_tokenizer *again = yk_tokenizer_load(o, "x");
 	struct yk_tokens a = { 0 }, b = { 0 };
-	bool good = again && !yk_tokenizer_encode(t, text, n, &a) && !yk_tokenizer_encode(again, text, n, &b) &&
-		    a.count == WORDS && b.count == WORDS && a.width == b.width &&
+	bool good = again && !yk_tokenizer_encode(t, text, n, &a) &&
+		    !yk_tokenizer_encode(again, text, n, &b) && a.count == WORDS &&
+		    b.count == WORDS && a.width == b.width &&
 		    !memcmp(a.ids, b.ids, WORDS * (size_t)a.width);
 	ok(good && a.width == (yk_tokenizer_size(t) <= 256 ? 1 : 2), "saved and loaded %s",
 	   yoke_error());
@@ -214,7 +219,8 @@ static void test_bad_words(void)
 	struct yk_tokenizer *t = yk_tokenizer_new("word");
 	yk_file_write("latin.txt", "caf\xe9 au lait s'il vous plait", 28);
 	struct yk_data *d = yk_data_new("latin.txt", t, &spec);
-	ok(!d && yoke_error_code() == YOKE_EFORMAT && strstr(yoke_error(), "latin.txt: the word 'caf?'"),
+	ok(!d && yoke_error_code() == YOKE_EFORMAT &&
+		   strstr(yoke_error(), "latin.txt: the word 'caf?'"),
 	   "not UTF-8: %s", yoke_error());
 	yoke_error_clear();
 	yk_tokenizer_free(t);
@@ -496,7 +502,8 @@ static void limits(void)
 	const struct yk_data_spec less = { .context = 2, .limit = 11, .vocab = 5 };
 	t = yk_tokenizer_new("word");
 	d = yk_data_new("frequent.txt", t, &less);
-	ok(d && yk_data_tokens(d) == 11 && yk_data_fingerprint(d) != print, "another limit gives another text");
+	ok(d && yk_data_tokens(d) == 11 && yk_data_fingerprint(d) != print,
+	   "another limit gives another text");
 	yk_data_free(d);
 	yk_tokenizer_free(t);
 }

@@ -64,8 +64,11 @@ static int sync_mode(const struct fault_control *ctl)
 		ctl->arm("late", k);
 		int err = yoke_read(y, got, sizeof got);
 		ctl->arm("late", 0);
-		ok(err == YOKE_EDEVICE && says(yoke_error(), (const char *const[]){ at, op[k - 1],
-			"in \"model/head\"", "on fault:0 (host memory with faults)", "fault.late", NULL }),
+		ok(err == YOKE_EDEVICE &&
+			   says(yoke_error(),
+				(const char *const[]){ at, op[k - 1], "in \"model/head\"",
+						       "on fault:0 (host memory with faults)",
+						       "fault.late", NULL }),
 		   "launch %d: %s", k, yoke_error());
 		yoke_error_clear();
 		yoke_scope_end(inner);
@@ -94,18 +97,23 @@ static void forward(void)
 		"log f32 [4] from f32 [4]", "in \"loss\"", "makes nan at [2] of result 0",
 		"operands that are finite where they are -2", NULL });
 	y = yoke_exp(yoke_from(yoke_f32, 2, DIMS(2, 2), (float[]){ 1, 88, 89, 2 }));
-	expect(y, "exp that overflows", (const char *const[]){ "exp f32 [2,2]", "makes inf at [1,0]",
-		"where they are 89", NULL });
-	y = yoke_matmul(yoke_from(yoke_f32, 2, DIMS(2, 3), big), yoke_from(yoke_f32, 2, DIMS(3, 1), big), 0);
+	expect(y, "exp that overflows",
+	       (const char *const[]){ "exp f32 [2,2]", "makes inf at [1,0]", "where they are 89",
+				      NULL });
+	y = yoke_matmul(yoke_from(yoke_f32, 2, DIMS(2, 3), big),
+			yoke_from(yoke_f32, 2, DIMS(3, 1), big), 0);
 	expect(y, "a product that overflows", (const char *const[]){
 		"matmul f32 [2,1] from f32 [2,3], f32 [3,1]", "makes inf at [0,0]", NULL });
 	y = yoke_cast(vector(2, (float[]){ 1, 70000 }), yoke_f16);
-	expect(y, "a cast that overflows", (const char *const[]){ "cast f16 [2]", "inf at [1]", "70000", NULL });
+	expect(y, "a cast that overflows",
+	       (const char *const[]){ "cast f16 [2]", "inf at [1]", "70000", NULL });
 	y = yoke_sqrt(yoke_cast(vector(2, (float[]){ 1, -3 }), yoke_bf16));
-	expect(y, "in bf16", (const char *const[]){ "sqrt bf16 [2]", "nan at [1]", "where they are -3", NULL });
+	expect(y, "in bf16",
+	       (const char *const[]){ "sqrt bf16 [2]", "nan at [1]", "where they are -3", NULL });
 	y = yoke_permute(yoke_from(yoke_f32, 2, DIMS(2, 3), (float[]){ 4, 4, 4, 4, -4, 4 }),
 			 (int[]){ 1, 0 });
-	expect(yoke_sqrt(y), "of a view", (const char *const[]){ "sqrt f32 [3,2]", "nan at [1,1]", "-4", NULL });
+	expect(yoke_sqrt(y), "of a view",
+	       (const char *const[]){ "sqrt f32 [3,2]", "nan at [1,1]", "-4", NULL });
 	y = yoke_softmax(vector(2, (float[]){ -INFINITY, -INFINITY }), -1);
 	expect(y, "nan of infinities", (const char *const[]){ "softmax", "makes nan at [0]",
 		"operands without nan", NULL });
@@ -122,8 +130,9 @@ static void backward(void)
 	yoke_tensor *y = yoke_sum(yoke_sqrt(p), YOKE_ALL);
 	yoke_scope_end(yoke_scope_begin("elsewhere"));
 	yoke_grad(y, 1, &p, &g);
-	expect(g, "backward of sqrt at 0", (const char *const[]){ "backward of sqrt,", "in \"norm\"",
-		"makes inf at [1]", NULL });
+	expect(g, "backward of sqrt at 0",
+	       (const char *const[]){ "backward of sqrt,", "in \"norm\"", "makes inf at [1]",
+				      NULL });
 	yoke_scope_end(s);
 	// without the check it would update in place; the check shows the old values
 	yoke_assign(p, yoke_log(yoke_sub(p, yoke_const(2))));
@@ -134,7 +143,8 @@ static void backward(void)
 	   "an update: %s", yoke_error());
 	yoke_error_clear();
 	err = yoke_read(p, got, sizeof got);
-	ok(err == (eager ? 0 : YOKE_EFAILED), "the variable is lost if it was assigned: %s", yoke_error());
+	ok(err == (eager ? 0 : YOKE_EFAILED), "the variable is lost if it was assigned: %s",
+	   yoke_error());
 	yoke_error_clear();
 	yoke_put(p, x, sizeof x);
 	err = yoke_read(yoke_add(p, p), got, sizeof got);
@@ -147,8 +157,8 @@ static void innocent(void)
 	const float masked[3] = { -INFINITY, 1, 1 }, gone[3] = { 1, NAN, 1 };
 	float got[3] = { NAN, NAN, NAN };
 	int err = yoke_read(yoke_softmax(vector(3, masked), -1), got, sizeof got);
-	ok(!err && got[0] == 0 && got[1] == 0.5f && !warned, "infinities written by the caller are no error: %s",
-	   yoke_error());
+	ok(!err && got[0] == 0 && got[1] == 0.5f && !warned,
+	   "infinities written by the caller are no error: %s", yoke_error());
 	yoke_tensor *x = vector(3, masked), *y = yoke_add(x, x);
 	err = yoke_read(y, got, sizeof got);
 	ok(!err && isinf(got[0]), "nor when they propagate: %s", yoke_error());
@@ -157,7 +167,8 @@ static void innocent(void)
 	ok(!err && isinf(got[2]), "nor as literals: %s", yoke_error());
 	for (int i = 0; i < 2; i++)
 		err = yoke_read(yoke_exp(vector(3, gone)), got, sizeof got);
-	ok(!err && isnan(got[1]) && !isnan(got[2]), "a NaN written by the caller is no error: %s", yoke_error());
+	ok(!err && isnan(got[1]) && !isnan(got[2]), "a NaN written by the caller is no error: %s",
+	   yoke_error());
 	if (getenv("YOKE_FAULT_LACKS")) // the operand is a copy of it
 		return;
 	ok(warned == 1 && says(warning, (const char *const[]){ "operand 0 of exp f32 [3]", NULL }),
@@ -179,7 +190,9 @@ static void optimizer(void)
 	yoke_grad(yoke_sum(yoke_sqrt(w), YOKE_ALL), 1, &w, &g);
 	yoke_optim_step(o, 1, &g, NULL);
 	yoke_read(w, got, sizeof got);
-	ok(yoke_error_code() && says(yoke_error(), (const char *const[]){ "backward of sqrt", "inf", "[1]", NULL }),
+	ok(yoke_error_code() &&
+		   says(yoke_error(),
+			(const char *const[]){ "backward of sqrt", "inf", "[1]", NULL }),
 	   "an infinite gradient is an error: %s", yoke_error());
 	yoke_error_clear();
 	yoke_scope_end(s);
@@ -204,7 +217,8 @@ static int bad_mode(void)
 	float got;
 	for (int i = 0; i < 2; i++) {
 		int err = yoke_read(yoke_exp(vector(1, &one)), &got, sizeof got);
-		ok(err == YOKE_EINVAL && says(yoke_error(), (const char *const[]){ "check 'nans'", NULL }),
+		ok(err == YOKE_EINVAL &&
+			   says(yoke_error(), (const char *const[]){ "check 'nans'", NULL }),
 		   "try %d: %s", i, yoke_error());
 		yoke_error_clear();
 	}

@@ -61,12 +61,14 @@ static int run(void)
 		yoke_tensor *x = yoke_from(yoke_f32, 1, DIMS(1), &three), *grad;
 		yoke_scope *s = yoke_scope_begin("deep");
 		yoke_read(chain[i].build(x), &y, sizeof y);
-		ok((double)y == chain[i].want, "%s, evaluated: %g %s", chain[i].name, (double)y, yoke_error());
+		ok((double)y == chain[i].want, "%s, evaluated: %g %s", chain[i].name, (double)y,
+		   yoke_error());
 		yoke_tensor *h = yoke_sum(chain[i].build(x), YOKE_ALL);
 		int err = yoke_grad(h, 1, &x, &grad);
 		if (!err)
 			yoke_read(grad, &g, sizeof g);
-		ok((double)g == chain[i].grad, "%s, gradient: %g %s", chain[i].name, (double)g, yoke_error());
+		ok((double)g == chain[i].grad, "%s, gradient: %g %s", chain[i].name, (double)g,
+		   yoke_error());
 		yoke_tensor *left = chain[i].build(x);
 		ok(left && pending() >= DEPTH, "%s, not evaluated: %llu are pending", chain[i].name,
 		   (unsigned long long)pending());

@@ -67,7 +67,8 @@ static int info_igpu(uint32_t device, struct yoke_device_info *i)
 // with t_small.
 static int info_again(uint32_t device, struct yoke_device_info *i)
 {
-	strcpy(device ? i->uuid : i->pci, device ? "00112233-4455-6677-8899-aabbccddeeff" : "0000:0A:01.0");
+	strcpy(device ? i->uuid : i->pci,
+	       device ? "00112233-4455-6677-8899-aabbccddeeff" : "0000:0A:01.0");
 	return give(i, device ? YOKE_DEVICE_IGPU : YOKE_DEVICE_GPU, (uint64_t)1 << 49);
 }
 
@@ -134,7 +135,8 @@ static void choice(void)
 	chosen("cpu", "cpu:0", NULL);
 	chosen("t_small", "t_small:0", NULL);
 	chosen("t_small,t_big", "t_small:0", NULL);
-	chosen("t_big,t_small", "t_big:0", NULL); // among equal kinds the first wins, whatever its memory
+	// among equal kinds the first wins, whatever its memory
+	chosen("t_big,t_small", "t_big:0", NULL);
 	chosen("", "t_big:0", NULL);
 	chosen("*", "t_big:0", NULL);
 	chosen("auto", "t_big:0", NULL);
@@ -164,9 +166,11 @@ static void choice(void)
 	yk_param_set("backend", "t_big", YK_ARGUMENT);
 	chosen(NULL, "t_big:0", NULL);
 	check_choice("t_big:1", NULL, "t_big:1", NULL);
-	check_choice("t_big:1", "cpu", "cpu:0", NULL); // a list set by the program overrides YOKE_DEVICE
+	// a list set by the program overrides YOKE_DEVICE
+	check_choice("t_big:1", "cpu", "cpu:0", NULL);
 	check_choice("pci:0000:0a:01.0", "cpu", "cpu:0", NULL);
-	check_choice("t_big:7", NULL, NULL, "t_big:0 (made up, pci:0000:0a:00.0), t_big:1 (made up XT, pci:");
+	check_choice("t_big:7", NULL, NULL,
+		     "t_big:0 (made up, pci:0000:0a:00.0), t_big:1 (made up XT, pci:");
 	check_choice("t_small:0", NULL, NULL, "not among those of backend 't_big'");
 	yk_param_set("backend", "", YK_ARGUMENT);
 	check_choice("t_big:1", NULL, "t_big:1", NULL);
@@ -184,7 +188,8 @@ static void choice(void)
 	check_choice("Made*XT", NULL, "t_big:1", NULL);
 	check_choice("t_again:*", NULL, "t_again:0", NULL);
 	check_choice("*nobody*", NULL, NULL, "device '*nobody*' cannot be used");
-	check_choice("made up", NULL, NULL, "device 'made up' cannot be used"); // a name pattern needs its star
+	// a name pattern needs its star
+	check_choice("made up", NULL, NULL, "device 'made up' cannot be used");
 
 	const char *aliases[4] = { "", "", "", "" };
 	for (struct yk_device *d = yk_devices("t_big,t_small,t_again"); d; d = d->next)
@@ -193,7 +198,8 @@ static void choice(void)
 		else if (d->alias)
 			aliases[2] = d->id;
 	ok(!strcmp(aliases[0], "t_big:1") && !strcmp(aliases[1], "t_small:0") && !*aliases[2],
-	   "one device found by two backends is listed once: %s, %s %s", aliases[0], aliases[1], aliases[2]);
+	   "one device found by two backends is listed once: %s, %s %s", aliases[0], aliases[1],
+	   aliases[2]);
 	bool alone = true;
 	for (struct yk_device *d = yk_devices("t_again"); d; d = d->next)
 		alone &= !d->alias;
@@ -202,11 +208,13 @@ static void choice(void)
 	struct yk_device *d = yk_device_choose("t_big");
 	void *handle = NULL;
 	uint64_t bytes = 0;
-	ok(d->ops->segment_new(0, 0, 1, &handle) == YOKE_EUNSUPPORTED && d->ops->can(0, NULL) == 0 &&
-	   d->ops->run(NULL, NULL, NULL) == YOKE_EUNSUPPORTED && !d->ops->segment_host(NULL) &&
-	   d->ops->prepare(0, NULL, 0, 1, &handle, &bytes) == 0 && !handle && !bytes &&
-	   d->ops->ext("x") == NULL &&
-	   !strcmp(d->ops->impl_name(0, NULL, 0), ""), "missing table entries are replaced by functions that return 'unsupported'");
+	ok(d->ops->segment_new(0, 0, 1, &handle) == YOKE_EUNSUPPORTED &&
+		   d->ops->can(0, NULL) == 0 &&
+		   d->ops->run(NULL, NULL, NULL) == YOKE_EUNSUPPORTED &&
+		   !d->ops->segment_host(NULL) &&
+		   d->ops->prepare(0, NULL, 0, 1, &handle, &bytes) == 0 && !handle && !bytes &&
+		   d->ops->ext("x") == NULL && !strcmp(d->ops->impl_name(0, NULL, 0), ""),
+	   "missing table entries are replaced by functions that return 'unsupported'");
 	struct yk_queue *q;
 	ok(yk_queue_new(d, YOKE_QUEUE_COMPUTE, &q) == YOKE_EUNSUPPORTED && has("t_big:0"),
 	   "and their callers report it");
@@ -218,21 +226,28 @@ static void choice(void)
 static void services(void)
 {
 	const struct yoke_host *h = yk_host();
-	static const struct yoke_setting good = { sizeof good, "t.answer", "int", "42", "a number" },
-		typed = { sizeof typed, "t.other", "number", "1", "no such type" },
-		named = { sizeof named, "T bad", "int", "1", "no such name" };
+	static const struct yoke_setting good = { sizeof good, "t.answer", "int", "42",
+						  "a number" },
+					 typed = { sizeof typed, "t.other", "number", "1",
+						   "no such type" },
+					 named = { sizeof named, "T bad", "int", "1",
+						   "no such name" };
 
 	setenv("YOKE_T_ANSWER", "43", 1);
 	const char *value = h->setting(&good);
 	ok(value && !strcmp(value, "43") && h->setting(&good) == value, "a setting: %s", value);
-	ok(!h->setting(&typed) && !h->setting(&named) && !h->setting(NULL), "unknown settings are refused");
+	ok(!h->setting(&typed) && !h->setting(&named) && !h->setting(NULL),
+	   "unknown settings are refused");
 	h->error(0, "no error");
 	ok(!yoke_error_code(), "code 0 is no error");
 	h->error(YOKE_EDEVICE, "line 1\nline 2");
-	ok(yoke_error_code() == YOKE_EDEVICE && !strcmp(yoke_error(), "line 1 line 2"), "an error is one line");
+	ok(yoke_error_code() == YOKE_EDEVICE && !strcmp(yoke_error(), "line 1 line 2"),
+	   "an error is one line");
 	yoke_error_clear();
-	ok(h->kernel_source(YOKE_DIALECT_OPENCL, NULL, "#include \"no such file\"", NULL, 0) == YOKE_EUNSUPPORTED &&
-	   strstr(yoke_error(), "no such file"), "an unknown kernel: %s", yoke_error());
+	ok(h->kernel_source(YOKE_DIALECT_OPENCL, NULL, "#include \"no such file\"", NULL, 0) ==
+			   YOKE_EUNSUPPORTED &&
+		   strstr(yoke_error(), "no such file"),
+	   "an unknown kernel: %s", yoke_error());
 	yoke_error_clear();
 }
 
@@ -342,7 +357,8 @@ static void cache(void)
 	ok(yk_cache_get("a", 1, got, sizeof got) == YOKE_ENOENT, "an empty cache misses");
 	ok(stat(folder, &st) < 0, "a lookup creates no directory");
 	ok(yk_cache_put("a", 1, data, sizeof data) == 0, "an entry is written");
-	ok(!stat(folder, &st) && (st.st_mode & 0777) == 0700, "the directory is private to the user");
+	ok(!stat(folder, &st) && (st.st_mode & 0777) == 0700,
+	   "the directory is private to the user");
 	memset(got, 0, sizeof got);
 	ok(yk_cache_get("a", 1, got, sizeof got) == sizeof data &&
 	   !memcmp(got, data, sizeof data), "it is read back");
@@ -354,7 +370,8 @@ static void cache(void)
 	ok(!yk_cache_put("a", 1, "new", 3) && yk_cache_get("a", 1, got, sizeof got) == 3 &&
 	   !memcmp(got, "new", 3), "put replaces an entry");
 	ok(!yk_cache_put("e", 1, NULL, 0) && yk_cache_get("e", 1, got, 5) == 0, "an empty entry");
-	ok(yk_cache_put(NULL, 0, NULL, 0) < 0 && yk_cache_get(NULL, 1, got, 5) < 0, "invalid arguments are refused");
+	ok(yk_cache_put(NULL, 0, NULL, 0) < 0 && yk_cache_get(NULL, 1, got, 5) < 0,
+	   "invalid arguments are refused");
 
 	// Entries written by this process are cached in memory, so a child process writes those
 	// that must be read from files.

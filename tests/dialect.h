@@ -13,7 +13,8 @@ __device__ void __syncthreads();
 __device__ float __uint_as_float(unsigned);
 __device__ unsigned __float_as_uint(float);
 __device__ double __longlong_as_double(long long);
-__device__ float fabs(float), sqrt(float), exp(float), log(float), tanh(float), fmaf(float, float, float);
+__device__ float fabs(float), sqrt(float), exp(float), log(float), tanh(float),
+	fmaf(float, float, float);
 __device__ double fma(double, double, double);
 __device__ float fmax(float, float), fmin(float, float), rint(float);
 __device__ double fabs(double), sqrt(double), exp(double), log(double), tanh(double);

@@ -31,7 +31,8 @@ static const char *in(const char *name)
 static void file(const char *name, const char *text, mode_t mode)
 {
 	int fd = open(in(name), O_WRONLY | O_CREAT | O_TRUNC, 0600);
-	if (fd < 0 || write(fd, text, strlen(text)) != (ssize_t)strlen(text) || fchmod(fd, mode) < 0)
+	if (fd < 0 || write(fd, text, strlen(text)) != (ssize_t)strlen(text) ||
+	    fchmod(fd, mode) < 0)
 		diag("cannot write %s", name);
 	close(fd);
 }
@@ -70,8 +71,12 @@ static void flaws(void)
 		{ "\r\n", "", false },
 		{ "\n", "", false },
 	};
-	static const struct { const char *name; bool blocks; } others[] = {
-		{ "fifo.icd", true }, { "folder.icd", false }, { "off.icd", false }, { "terminal.icd", true },
+	static const struct { const char *name; bool blocks;
+	} others[] = {
+		{ "fifo.icd", true },
+		{ "folder.icd", false },
+		{ "off.icd", false },
+		{ "terminal.icd", true },
 	};
 	struct yk_icds icds;
 
@@ -82,9 +87,11 @@ static void flaws(void)
 		setenv("OCL_ICD_VENDORS", in("odd"), 1);
 		yk_icds_find(&icds);
 		ok(icds.n == 1 && !strcmp(icds.at[0].library, cases[i].library) &&
-			   !icds.at[0].flaw == !cases[i].flaw && !icds.at[0].blocks && !icds.at[0].error,
-		   "text %zu of an .icd file: '%s' (want '%s'), %s", i, icds.n ? icds.at[0].library : "none",
-		   cases[i].library, icds.n && icds.at[0].flaw ? icds.at[0].flaw : "usable");
+			   !icds.at[0].flaw == !cases[i].flaw && !icds.at[0].blocks &&
+			   !icds.at[0].error,
+		   "text %zu of an .icd file: '%s' (want '%s'), %s", i,
+		   icds.n ? icds.at[0].library : "none", cases[i].library,
+		   icds.n && icds.at[0].flaw ? icds.at[0].flaw : "usable");
 		yk_icds_free(&icds);
 	}
 	unlink(in("odd/a.icd"));
@@ -99,9 +106,10 @@ static void flaws(void)
 			skip(others[i].name, "there is no /dev/ptmx");
 			continue;
 		}
-		ok(strstr(icds.at[i].file, others[i].name) && icds.at[i].flaw && !*icds.at[i].library &&
-			   icds.at[i].blocks == others[i].blocks,
-		   "%s: %s", others[i].name, icds.at[i].blocks ? "a loader would wait" : "passed over");
+		ok(strstr(icds.at[i].file, others[i].name) && icds.at[i].flaw &&
+			   !*icds.at[i].library && icds.at[i].blocks == others[i].blocks,
+		   "%s: %s", others[i].name,
+		   icds.at[i].blocks ? "a loader would wait" : "passed over");
 	}
 	yk_icds_free(&icds);
 }
@@ -182,8 +190,8 @@ static void refused(void)
 	ok(is(node(list, "dev/kfd"), "state", "denied") && is(node(list, "dev/kfd"), "group", "") &&
 	   advised(advice, "/kfd: assign it to a group"), "one belongs to root");
 	ok(is(node(list, "dev/dri/renderD128"), "state", "denied") && group &&
-	   is(node(list, "dev/dri/renderD128"), "group", group->gr_name), "one belongs to a group: %s",
-	   group ? group->gr_name : "?");
+		   is(node(list, "dev/dri/renderD128"), "group", group->gr_name),
+	   "one belongs to a group: %s", group ? group->gr_name : "?");
 	snprintf(words, sizeof words, "usermod -aG %s USER", group ? group->gr_name : "?");
 	ok(advised(advice, words), "and the advice names the group");
 	ok(yk_node_denied(in("dev"), &denied) && !strcmp(denied.path, in("dev/kfd")),
@@ -218,7 +226,8 @@ static void refused(void)
 	mkdir(in("locked"), 0500);
 	setenv("XDG_CACHE_HOME", in("locked"), 1);
 	yk_cache_inspect(&s);
-	ok(!s.usable && !s.requested && strstr(s.why, "it cannot be made in "), "a cache: %s", s.why);
+	ok(!s.usable && !s.requested && strstr(s.why, "it cannot be made in "), "a cache: %s",
+	   s.why);
 }
 
 static int forget(const char *path, const struct stat *st, int type, struct FTW *at)

@@ -35,7 +35,8 @@ static inline void *encode(int dtype, const double *x, int64_t n)
 	size_t size = yoke_dtype_size(dtype);
 	char *to = malloc((size_t)n * size + 1);
 	for (int64_t i = 0; i < n; i++)
-		yk_num_store(to + (size_t)i * size, (struct yk_num){ .f = rounded(dtype, x[i]) }, dtype);
+		yk_num_store(to + (size_t)i * size, (struct yk_num){ .f = rounded(dtype, x[i]) },
+			     dtype);
 	return to;
 }
 // Makes a value, or a new version of a variable, from doubles.

@@ -27,11 +27,13 @@ static void at_the_call(void)
 	float d[6] = { 1, 2, 3, 4, 5, 6 };
 	int32_t bad[2] = { 1, 7 };
 	yoke_scope *s = yoke_scope_begin("outer"), *t = yoke_scope_begin("rows");
-	yoke_tensor *x = yoke_from(yoke_f32, 2, DIMS(3, 2), d), *i = yoke_from(yoke_i32, 1, DIMS(2), bad);
+	yoke_tensor *x = yoke_from(yoke_f32, 2, DIMS(3, 2), d),
+		    *i = yoke_from(yoke_i32, 1, DIMS(2), bad);
 	uint64_t before = stats().launches;
 	yoke_tensor *y = yoke_exp(x);
 	ok(y && stats().launches == before + 1, "an operation is launched as it is recorded");
-	ok(stats().evals == 0 && stats().pending_nodes == 2, "which does not count as an evaluation");
+	ok(stats().evals == 0 && stats().pending_nodes == 2,
+	   "which does not count as an evaluation");
 	yoke_tensor *v = yoke_permute(x, (int[]){ 1, 0 });
 	ok(v && stats().launches == before + 1, "a view launches nothing");
 	yoke_tensor *r = yoke_gather(x, i, 0);
@@ -42,7 +44,8 @@ static void at_the_call(void)
 	   "the error names operation, scope and index or position");
 	ok(!yoke_exp(r), "NULL operands propagate");
 	yoke_error_clear();
-	equal(yoke_add(v, v), (double[]){ 2, 6, 10, 4, 8, 12 }, 6, "what was recorded before is there");
+	equal(yoke_add(v, v), (double[]){ 2, 6, 10, 4, 8, 12 }, 6,
+	      "what was recorded before is there");
 	yoke_scope_end(t);
 	yoke_scope_end(s);
 }
@@ -119,8 +122,8 @@ static void numbers_set_late(void)
 		yoke_read(u, late ? b : a, sizeof a);
 		yoke_scope_end(s);
 	}
-	ok(!memcmp(a, b, sizeof a),
-	   "random numbers are those of the recording's position: %g, %g", (double)a[0], (double)b[0]);
+	ok(!memcmp(a, b, sizeof a), "random numbers are those of the recording's position: %g, %g",
+	   (double)a[0], (double)b[0]);
 }
 
 // A failing optimizer step assigns nothing; one without momentum has no buffers.

@@ -32,8 +32,10 @@ static int expect(int err, int want, const char *word, const char *what)
 
 static void thin_path(void)
 {
-	float a[6] = { 1, 2, 3, 4, 5, 6 }, b[6] = { 1, 0, 2, 1, 0, 3 }, y[4], want[4] = { 6, 12, 13, 27 };
-	yoke_tensor *x = yoke_from(yoke_f32, 2, DIMS(2, 3), a), *w = yoke_from(yoke_f32, 2, DIMS(3, 2), b);
+	float a[6] = { 1, 2, 3, 4, 5, 6 }, b[6] = { 1, 0, 2, 1, 0, 3 }, y[4],
+	      want[4] = { 6, 12, 13, 27 };
+	yoke_tensor *x = yoke_from(yoke_f32, 2, DIMS(2, 3), a),
+		    *w = yoke_from(yoke_f32, 2, DIMS(3, 2), b);
 	yoke_tensor *p = yoke_add(yoke_matmul(x, w, 0), yoke_const(1));
 	ok(!yoke_read(p, y, sizeof y), "read a matmul and a map: %s", yoke_error());
 	want[0] = 1 * 1 + 2 * 2 + 3 * 0 + 1;
@@ -47,7 +49,8 @@ static void thin_path(void)
 static void training_step(void)
 {
 	float w0[2] = { 0.5f, -0.25f }, l, first = 0;
-	yoke_tensor *w = yoke_variable("w", yoke_f32, 1, DIMS(2)), *x = yoke_variable("x", yoke_f32, 2, DIMS(4, 2));
+	yoke_tensor *w = yoke_variable("w", yoke_f32, 1, DIMS(2)),
+		    *x = yoke_variable("x", yoke_f32, 2, DIMS(4, 2));
 	yoke_tensor *y = yoke_variable("y", yoke_f32, 1, DIMS(4)), *lr = yoke_scalar(0);
 	yoke_put(w, w0, sizeof w0);
 	struct yoke_stats before = stats();
@@ -72,8 +75,8 @@ static void training_step(void)
 			break;
 	}
 	struct yoke_stats after = stats();
-	ok(!yoke_error_code() && l < first / 10, "50 steps: loss %g -> %g %s", (double)first, (double)l,
-	   yoke_error());
+	ok(!yoke_error_code() && l < first / 10, "50 steps: loss %g -> %g %s", (double)first,
+	   (double)l, yoke_error());
 	ok(after.plan_misses - before.plan_misses == 1 || tap_eager(),
 	   "one plan serves 50 steps with a changing scalar, got %llu",
 	   (unsigned long long)(after.plan_misses - before.plan_misses));
@@ -90,7 +93,8 @@ static void training_step(void)
 static void versions(void)
 {
 	float d[4] = { 1, 2, 3, 4 }, got[4];
-	yoke_tensor *a = yoke_variable("a", yoke_f32, 1, DIMS(4)), *b = yoke_variable("b", yoke_f32, 1, DIMS(4));
+	yoke_tensor *a = yoke_variable("a", yoke_f32, 1, DIMS(4)),
+		    *b = yoke_variable("b", yoke_f32, 1, DIMS(4));
 	yoke_scope *s = yoke_scope_begin("versions");
 	yoke_put(a, d, sizeof d);
 	yoke_tensor *before = yoke_add(a, yoke_const(10)); // reads the old version
@@ -155,8 +159,8 @@ static void held_values(void)
 		yoke_assign(v, yoke_add(v, yoke_const(1)));
 		yoke_eval(0, NULL);
 		if (!t)
-			expect(yoke_read(released, got, sizeof got), YOKE_ERELEASED, "keep it before eval",
-			       "a released value says what to do");
+			expect(yoke_read(released, got, sizeof got), YOKE_ERELEASED,
+			       "keep it before eval", "a released value says what to do");
 		yoke_scope_end(s);
 	}
 	for (int t = 0; t < 4; t++) {
@@ -197,7 +201,8 @@ static void donation(void)
 	yoke_eval(0, NULL);
 	s1 = stats();
 	ok(s1.assign_copies == s0.assign_copies, "also if the next step evaluates it");
-	yoke_tensor *total = yoke_variable("total", yoke_f32, 1, DIMS(256)), *x = yoke_from(yoke_f32, 1, DIMS(256), d);
+	yoke_tensor *total = yoke_variable("total", yoke_f32, 1, DIMS(256)),
+		    *x = yoke_from(yoke_f32, 1, DIMS(256), d);
 	for (int t = 0; t < 5; t++) { // recording for a loss keeps no parameters alive
 		yoke_scope *s = yoke_scope_begin("step");
 		yoke_tensor *loss = yoke_square(yoke_mul(v, x)), *g;
@@ -223,11 +228,14 @@ static void donation(void)
 	yoke_eval(0, NULL);
 	yoke_assign(v, yoke_add(v, yoke_const(1)));
 	yoke_eval(0, NULL);
-	ok(stats().assign_copies == s1.assign_copies + !tap_eager(), "not while a view holds the old version");
+	ok(stats().assign_copies == s1.assign_copies + !tap_eager(),
+	   "not while a view holds the old version");
 	yoke_read(alias, got, sizeof got);
-	ok(got[0] == 6 && got[1] == 5, "the view keeps its elements: %g %g", (double)got[0], (double)got[1]);
+	ok(got[0] == 6 && got[1] == 5, "the view keeps its elements: %g %g", (double)got[0],
+	   (double)got[1]);
 	yoke_read(v, got, sizeof got);
-	ok(got[0] == 7 && got[1] == 6, "the new version has new elements: %g %g", (double)got[0], (double)got[1]);
+	ok(got[0] == 7 && got[1] == 6, "the new version has new elements: %g %g", (double)got[0],
+	   (double)got[1]);
 	yoke_free(v);
 	yoke_free(alias);
 }
@@ -247,7 +255,8 @@ static void ones(void)
 static void aliases(void)
 {
 	float d[4] = { 1, 2, 3, 4 }, e[4] = { 10, 20, 30, 40 }, got[4];
-	yoke_tensor *a = yoke_variable("a", yoke_f32, 1, DIMS(4)), *b = yoke_variable("b", yoke_f32, 1, DIMS(4));
+	yoke_tensor *a = yoke_variable("a", yoke_f32, 1, DIMS(4)),
+		    *b = yoke_variable("b", yoke_f32, 1, DIMS(4));
 	yoke_put(a, d, sizeof d);
 	yoke_put(b, e, sizeof e);
 	yoke_tensor *const pair[3][2] = { { a, b }, { a, a }, { b, a } };
@@ -274,7 +283,8 @@ static void cache(void)
 		yoke_read(y, got, sizeof *got * (t % 2 ? 8 : 16));
 		yoke_scope_end(s);
 	}
-	ok(stats().plan_misses - s0.plan_misses == (tap_eager() ? 4 : 2), "two branches, two plans: %llu",
+	ok(stats().plan_misses - s0.plan_misses == (tap_eager() ? 4 : 2),
+	   "two branches, two plans: %llu",
 	   (unsigned long long)(stats().plan_misses - s0.plan_misses));
 	for (int n = 1; n <= 300; n++) {
 		yoke_scope *s = yoke_scope_begin("shapes");
@@ -285,7 +295,8 @@ static void cache(void)
 		free(big);
 		yoke_scope_end(s);
 	}
-	ok(stats().plans <= 64, "the number of plans is bounded: %llu", (unsigned long long)stats().plans);
+	ok(stats().plans <= 64, "the number of plans is bounded: %llu",
+	   (unsigned long long)stats().plans);
 }
 
 static void random_numbers(void)
@@ -312,14 +323,16 @@ static void random_numbers(void)
 		mean += (double)c[i] / 1000;
 		square += (double)c[i] * (double)c[i] / 1000;
 	}
-	ok(fabs(mean) < 0.15 && fabs(square - 1) < 0.2, "normal: mean %.3f, mean square %.3f", mean, square);
+	ok(fabs(mean) < 0.15 && fabs(square - 1) < 0.2, "normal: mean %.3f, mean square %.3f", mean,
+	   square);
 }
 
 static void errors(void)
 {
 	float d[6] = { 0 };
 	yoke_scope *s = yoke_scope_begin("outer"), *t = yoke_scope_begin("attn");
-	yoke_tensor *a = yoke_from(yoke_f32, 2, DIMS(2, 3), d), *b = yoke_from(yoke_f32, 1, DIMS(4), d);
+	yoke_tensor *a = yoke_from(yoke_f32, 2, DIMS(2, 3), d),
+		    *b = yoke_from(yoke_f32, 1, DIMS(4), d);
 	yoke_tensor *c = yoke_add(a, b);
 	bool good = !c && strstr(yoke_error(), "add") && strstr(yoke_error(), "outer/attn") &&
 		    strstr(yoke_error(), "[2,3]") && strstr(yoke_error(), "[4]");
@@ -348,7 +361,8 @@ static void errors(void)
 	yoke_scope_end(t);
 	expect(yoke_scope_end(s), 0, "", "scopes end");
 	yoke_context *ctx = yoke_context_new("nosuchbackend");
-	ok(!ctx && strstr(yoke_error(), "nosuchbackend"), "an unknown backend is refused: %s", yoke_error());
+	ok(!ctx && strstr(yoke_error(), "nosuchbackend"), "an unknown backend is refused: %s",
+	   yoke_error());
 	yoke_error_clear();
 }
 
@@ -361,7 +375,8 @@ static void contexts(void)
 	former = yoke_use(ctx);
 	yoke_tensor *b = yoke_from(yoke_f32, 1, DIMS(2), d);
 	ok(!yoke_add(a, b), "tensors of two contexts are refused");
-	expect(yoke_error_code(), YOKE_ECONTEXT, "another context", "tensors of two contexts say so");
+	expect(yoke_error_code(), YOKE_ECONTEXT, "another context",
+	       "tensors of two contexts say so");
 	yoke_read(yoke_add(b, b), got, sizeof got);
 	equal(got, (float[]){ 2, 4 }, 2, "a second context works");
 	yoke_use(former);
@@ -373,7 +388,8 @@ static void empty(void)
 {
 	float got[4] = { NAN, NAN, NAN, NAN };
 	yoke_scope *s = yoke_scope_begin("empty");
-	yoke_tensor *x = yoke_from(yoke_f32, 2, DIMS(0, 4), got), *w = yoke_from(yoke_f32, 2, DIMS(4, 0), got);
+	yoke_tensor *x = yoke_from(yoke_f32, 2, DIMS(0, 4), got),
+		    *w = yoke_from(yoke_f32, 2, DIMS(4, 0), got);
 	ok(!yoke_read(yoke_exp(x), got, 0), "nothing is read from an empty tensor");
 	yoke_read(yoke_sum(x, YOKE_AXIS(0)), got, sizeof got);
 	equal(got, (float[]){ 0, 0, 0, 0 }, 4, "an empty sum is 0");
@@ -395,7 +411,8 @@ static void steady_state(void)
 {
 	static float data[128 * 64];
 	float l;
-	yoke_tensor *w = yoke_variable("w", yoke_f32, 2, DIMS(64, 64)), *x = yoke_variable("x", yoke_f32, 2, DIMS(128, 64));
+	yoke_tensor *w = yoke_variable("w", yoke_f32, 2, DIMS(64, 64)),
+		    *x = yoke_variable("x", yoke_f32, 2, DIMS(128, 64));
 	struct yoke_stats s0 = { .size = sizeof s0 };
 	for (int i = 0; i < 64 * 64; i++)
 		data[i] = (float)rnd_real(-0.1, 0.1);
@@ -407,7 +424,9 @@ static void steady_state(void)
 		}
 		yoke_scope *s = yoke_scope_begin("step");
 		yoke_put(x, data, sizeof data);
-		yoke_tensor *h = yoke_tanh(yoke_matmul(yoke_gelu(yoke_matmul(x, w, 0)), w, YOKE_TB)), *g;
+		yoke_tensor *h = yoke_tanh(
+				    yoke_matmul(yoke_gelu(yoke_matmul(x, w, 0)), w, YOKE_TB)),
+			    *g;
 		yoke_tensor *loss = yoke_mean(yoke_square(h), YOKE_ALL);
 		yoke_grad(loss, 1, &w, &g);
 		yoke_assign(w, yoke_sub(w, yoke_mul(g, yoke_const(0.01))));
@@ -415,15 +434,17 @@ static void steady_state(void)
 		yoke_scope_end(s);
 	}
 	struct yoke_stats s1 = stats();
-	double hits = (double)(s1.pool_hits - s0.pool_hits), misses = (double)(s1.pool_misses - s0.pool_misses);
+	double hits = (double)(s1.pool_hits - s0.pool_hits),
+	       misses = (double)(s1.pool_misses - s0.pool_misses);
 	ok(s1.plan_misses == s0.plan_misses, "195 steps make no new plan");
-	ok(hits >= 0.99 * (hits + misses), "the pool serves %.0f of %.0f requests without a new segment", hits,
-	   hits + misses);
+	ok(hits >= 0.99 * (hits + misses),
+	   "the pool serves %.0f of %.0f requests without a new segment", hits, hits + misses);
 	ok(s1.predicted_peak == s1.pool_allocated_peak, "predicted peak %llu, the pool's %llu",
 	   (unsigned long long)s1.predicted_peak, (unsigned long long)s1.pool_allocated_peak);
 	ok(s1.pool_reserved == s0.pool_reserved,
 	   "reserved memory is constant, %llu", (unsigned long long)s1.pool_reserved);
-	ok(s1.bytes_down - s0.bytes_down == 195 * 4 && s1.bytes_up - s0.bytes_up == 195 * sizeof data,
+	ok(s1.bytes_down - s0.bytes_down == 195 * 4 &&
+		   s1.bytes_up - s0.bytes_up == 195 * sizeof data,
 	   "per step only the batch is uploaded and the loss downloaded");
 	ok(!s1.assign_copies || s1.assign_copies == s0.assign_copies, "updates are in place");
 	yoke_free(w);
@@ -443,8 +464,8 @@ static void deep_graph(void)
 	int err = yoke_eval(2, (yoke_tensor *[]){ h, g });
 	yoke_read(h, &y, sizeof y);
 	yoke_read(g, &g1, sizeof g1);
-	ok(!err && y == 1 && g1 == 0, "100,000 rounds deep, with gradient: %g, %g %s", (double)y, (double)g1,
-	   yoke_error());
+	ok(!err && y == 1 && g1 == 0, "100,000 rounds deep, with gradient: %g, %g %s", (double)y,
+	   (double)g1, yoke_error());
 	yoke_scope_end(s);
 	yoke_free(x);
 }

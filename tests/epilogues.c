@@ -43,12 +43,16 @@ static double then(int kind, double x)
 
 static int compute(int dtype, int kind, bool bias)
 {
-	yoke_tensor *f[] = { from(dtype, 2, M, K, a), from(dtype, 2, K, N, b), from(dtype, 1, 1, N, row) };
+	yoke_tensor *f[] = { from(dtype, 2, M, K, a), from(dtype, 2, K, N, b),
+			     from(dtype, 1, 1, N, row) };
 	int err = yoke_eval(3, f);
 	yoke_tensor *x = yoke_matmul(f[0], f[1], 0);
 
 	x = bias ? yoke_add(x, f[2]) : x;
-	x = kind == RELU ? yoke_relu(x) : kind == GELU_TANH ? yoke_gelu_tanh(x) : kind == GELU_ERF ? yoke_gelu(x) : x;
+	x = kind == RELU      ? yoke_relu(x) :
+	    kind == GELU_TANH ? yoke_gelu_tanh(x) :
+	    kind == GELU_ERF  ? yoke_gelu(x) :
+				x;
 	err = err ? err : yoke_eval(1, &x);
 	x = yoke_cast(x, yoke_f32);
 	return err ? err : yoke_read(x, y, sizeof y);
@@ -78,10 +82,12 @@ static void check(int dtype, int kind, bool bias)
 		const double off = fabs((double)y[i] - then(kind, sum));
 		// f32 sums, rounded to the dtype once at the end, or after the product, the row and
 		// the end
-		worst = fmax(worst, !(off >= 0) ? 1e9 : off / (abs * 0x1p-21 + 2 * unit * (1 + fabs(sum))));
+		worst = fmax(worst, !(off >= 0) ?
+					    1e9 :
+					    off / (abs * 0x1p-21 + 2 * unit * (1 + fabs(sum))));
 	}
-	ok(!err && worst < 1, "%s, %s%s: %.2g of the rounding bound %s", yoke_dtype_name(dtype), names[kind],
-	   bias ? " of a product and a row" : " of a product", worst, yoke_error());
+	ok(!err && worst < 1, "%s, %s%s: %.2g of the rounding bound %s", yoke_dtype_name(dtype),
+	   names[kind], bias ? " of a product and a row" : " of a product", worst, yoke_error());
 	yoke_error_clear();
 }
 

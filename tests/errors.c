@@ -130,7 +130,8 @@ static bool undisturbed(void)
 		good = !step(&m, t);
 		for (int i = 0; i < VARS && good; i++)
 			good = !yoke_read(m.var[i], state[t][i], bytes_of(i)) &&
-			       isfinite(state[t][i][0]) && memcmp(state[t][i], state[t - 1][i], bytes_of(i));
+			       isfinite(state[t][i][0]) &&
+			       memcmp(state[t][i], state[t - 1][i], bytes_of(i));
 	}
 	model_free(&m);
 	return ok(good, "an undisturbed run: %s", yoke_error());
@@ -281,14 +282,20 @@ static void texts(void)
 	ctl->arm("run", 2);
 	int err = step(&m, 1);
 	ctl->arm("run", 0);
-	ok(err == YOKE_EDEVICE && says(yoke_error(), (const char *const[]){ "evaluation 1, step 2 of ",
-		" in \"step", "on fault:0", "YOKE_EDEVICE", "fault.run: call 2",
-		"parameters lost, reload a checkpoint", NULL }), "a call's error: %s", yoke_error());
+	ok(err == YOKE_EDEVICE &&
+		   says(yoke_error(),
+			(const char *const[]){ "evaluation 1, step 2 of ", " in \"step",
+					       "on fault:0", "YOKE_EDEVICE", "fault.run: call 2",
+					       "parameters lost, reload a checkpoint", NULL }),
+	   "a call's error: %s", yoke_error());
 	yoke_error_clear();
 	for (int i = 0; i < 2; i++) {
 		err = yoke_read(m.var[0], first, bytes_of(0));
-		ok(err == YOKE_EFAILED && says(yoke_error(), (const char *const[]){ "variable p0 is lost",
-			"evaluation 1, step 2", "fault.run: call 2", "reload a checkpoint", NULL }),
+		ok(err == YOKE_EFAILED &&
+			   says(yoke_error(),
+				(const char *const[]){ "variable p0 is lost",
+						       "evaluation 1, step 2", "fault.run: call 2",
+						       "reload a checkpoint", NULL }),
 		   "a second read returns the same error: %s", yoke_error());
 		yoke_error_clear();
 	}
@@ -309,7 +316,8 @@ static void texts(void)
 	ok(err == YOKE_EFAILED, "each read reports it: %s", yoke_error());
 	yoke_error_clear();
 	err = step(&m, 2);
-	ok(err == YOKE_EFAILED && strstr(yoke_error(), "is lost"), "each step reports it: %s", yoke_error());
+	ok(err == YOKE_EFAILED && strstr(yoke_error(), "is lost"), "each step reports it: %s",
+	   yoke_error());
 	yoke_error_clear();
 	restore(&m, 0);
 	yk_log_to(NULL, NULL);
@@ -337,8 +345,8 @@ static void pending(void)
 	ok(err == YOKE_EFAILED, "pending work that needs a lost value is lost: %s", yoke_error());
 	yoke_error_clear();
 	err = yoke_read(twice, got, sizeof got);
-	ok(!err && got[0] == 6 && got[1] == 8, "independent pending work is not: %g %g %s", (double)got[0],
-	   (double)got[1], yoke_error());
+	ok(!err && got[0] == 6 && got[1] == 8, "independent pending work is not: %g %g %s",
+	   (double)got[0], (double)got[1], yoke_error());
 	float lost[HID];
 	ok(yoke_read(needs, lost, sizeof lost) == YOKE_EFAILED, "a lost value is reported");
 	yoke_error_clear();
@@ -375,22 +383,28 @@ static void planning(void)
 	ctl->arm("prepare", 3);
 	int err = step(&m, 1);
 	ctl->arm("prepare", 0);
-	ok(err == YOKE_EDEVICE && says(yoke_error(), (const char *const[]){ "step", "fault:0",
-		"fault.prepare: call 3", NULL }), "a kernel that cannot be built: %s", yoke_error());
+	ok(err == YOKE_EDEVICE &&
+		   says(yoke_error(),
+			(const char *const[]){ "step", "fault:0", "fault.prepare: call 3", NULL }),
+	   "a kernel that cannot be built: %s", yoke_error());
 	yoke_error_clear();
 	yoke_stats(&b);
 	ok(b.plans == a.plans && b.launches == a.launches, "nothing is cached or launched");
 	ok(b.pool_allocated == a.pool_allocated, "no memory is allocated");
-	ok(!yoke_eval(0, NULL) && all_at(&m, 1), "the same work succeeds when the kernels build: %s",
-	   yoke_error());
-	yoke_tensor *other = yoke_full(yoke_f32, 1, (int64_t[]){ 7 }, 2), *sum = yoke_sum(yoke_exp(other), YOKE_ALL);
+	ok(!yoke_eval(0, NULL) && all_at(&m, 1),
+	   "the same work succeeds when the kernels build: %s", yoke_error());
+	yoke_tensor *other = yoke_full(yoke_f32, 1, (int64_t[]){ 7 }, 2),
+		    *sum = yoke_sum(yoke_exp(other), YOKE_ALL);
 	ctl->how("enomem");
 	ctl->arm("prepare", 1);
 	err = yoke_eval(1, &sum);
 	ctl->arm("prepare", 0);
 	ctl->how("error");
-	ok(err == YOKE_ENOMEM && says(yoke_error(), (const char *const[]){ "fault:0", "memory", "fault.prepare: call 1", NULL }) &&
-		   !strstr(yoke_error(), "no kernel"), "a device without memory for a kernel: %s", yoke_error());
+	ok(err == YOKE_ENOMEM &&
+		   says(yoke_error(), (const char *const[]){ "fault:0", "memory",
+							     "fault.prepare: call 1", NULL }) &&
+		   !strstr(yoke_error(), "no kernel"),
+	   "a device without memory for a kernel: %s", yoke_error());
 	yoke_error_clear();
 	yoke_free(sum);
 	yoke_free(other);
@@ -413,8 +427,8 @@ static void overcommit(void)
 	got[0] = got[n - 1] = NAN;
 	yoke_tensor *y = yoke_add(yoke_broadcast_to(x, 1, &n), x);
 	int err = yoke_read(y, got, BIG);
-	ok(!err && got[0] == 3 && got[n - 1] == 3, "the pool releases its reserve, and the step runs: %s",
-	   yoke_error());
+	ok(!err && got[0] == 3 && got[n - 1] == 3,
+	   "the pool releases its reserve, and the step runs: %s", yoke_error());
 	yoke_error_clear();
 	yoke_tensor *z = yoke_add(yoke_broadcast_to(x, 1, &n), y);
 	err = yoke_read(z, got, BIG);
@@ -455,7 +469,8 @@ static void between(void)
 	ok(called && err == YOKE_EDEVICE && strstr(yoke_error(), "fault.after"),
 	   "a block of another context whose event fails: %s", yoke_error());
 	yoke_error_clear();
-	ok(!restore(&b, 0) && !step(&b, 1) && all_at(&b, 1), "the next attempt succeeds: %s", yoke_error());
+	ok(!restore(&b, 0) && !step(&b, 1) && all_at(&b, 1), "the next attempt succeeds: %s",
+	   yoke_error());
 	ctl->lag(0);
 	model_free(&b);
 	yoke_context_free(a.ctx);
@@ -489,7 +504,8 @@ static int beside(void)
 	good &= !step(&m, 1);
 	ctl->arm("stuck", 0);
 	int err = yoke_read(copy, got, sizeof got);
-	ok(good && !err && !memcmp(got, x, sizeof got), "an uploaded value is read back: %s", yoke_error());
+	ok(good && !err && !memcmp(got, x, sizeof got), "an uploaded value is read back: %s",
+	   yoke_error());
 	err = yoke_read(t, got, sizeof *got);
 	ok(!err && fabsf(got[0] - (x[0] + x[1] + x[2] + x[3])) < 1e-5f,
 	   "and so is the result of the run before: %g %s", (double)got[0], yoke_error());
@@ -500,11 +516,12 @@ static int beside(void)
 	   "a read that fails late: %s", yoke_error());
 	yoke_error_clear();
 	got[0] = NAN;
-	ok(!yoke_read(t, got, sizeof *got) && !isnan(got[0]), "a failed read loses nothing: %s", yoke_error());
+	ok(!yoke_read(t, got, sizeof *got) && !isnan(got[0]), "a failed read loses nothing: %s",
+	   yoke_error());
 	yk_param_set("device.timeout", "1", YK_ARGUMENT);
 	err = yoke_read(m.var[0], batch[2], bytes_of(0));
-	ok(err == YOKE_EFAILED && strstr(yoke_error(), "no answer"), "a read of the hanging run's result fails: %s",
-	   yoke_error());
+	ok(err == YOKE_EFAILED && strstr(yoke_error(), "no answer"),
+	   "a read of the hanging run's result fails: %s", yoke_error());
 	model_free(&m);
 	return done();
 }
@@ -520,8 +537,10 @@ static int hang(void)
 	int err = step(&m, 1);
 	ctl->arm("stuck", 0);
 	int late = yoke_sync();
-	ok(!err && late == YOKE_EDEVICE && says(yoke_error(), (const char *const[]){
-		"evaluation 1", "on fault:0", "no answer within 1 s", NULL }), "a hang: %s", yoke_error());
+	ok(!err && late == YOKE_EDEVICE &&
+		   says(yoke_error(), (const char *const[]){ "evaluation 1", "on fault:0",
+							     "no answer within 1 s", NULL }),
+	   "a hang: %s", yoke_error());
 	yoke_error_clear();
 	ok(state_of(&m, 0) == -2, "its result is lost");
 	restore(&m, 0);
@@ -600,9 +619,15 @@ int main(int argc, char **argv)
 	mode(argv[0], "", "hang");
 	mode(argv[0], "", "beside");
 	static const char *const modes[] = {
-		"YOKE_FAULT_LAG=2 YOKE_DEVICE_TIMEOUT=60", "YOKE_FAULT_HOST=0", "YOKE_FAULT_LACKS=contract,reduce",
-		"YOKE_FAULT_LACKS=list_map", "YOKE_DONATE=0", "YOKE_POOL=0", "YOKE_SYNC=1",
-		"YOKE_FAULT_MAX_SEGMENT=65536", "YOKE_DEVICE=fault:2 YOKE_FAULT_DEVICES=3",
+		"YOKE_FAULT_LAG=2 YOKE_DEVICE_TIMEOUT=60",
+		"YOKE_FAULT_HOST=0",
+		"YOKE_FAULT_LACKS=contract,reduce",
+		"YOKE_FAULT_LACKS=list_map",
+		"YOKE_DONATE=0",
+		"YOKE_POOL=0",
+		"YOKE_SYNC=1",
+		"YOKE_FAULT_MAX_SEGMENT=65536",
+		"YOKE_DEVICE=fault:2 YOKE_FAULT_DEVICES=3",
 	};
 	for (size_t i = 0; i < sizeof modes / sizeof *modes; i++)
 		mode(argv[0], modes[i], "all");

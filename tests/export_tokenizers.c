@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests tokenizers in exported GGUF files: they give the ids of the folder's tokenizer, also for the forms in
-// which published tokenizer.json files of one family differ; what GGUF cannot express is refused.
+// Tests tokenizers in exported GGUF files: they give the ids of the folder's tokenizer, also for
+// the forms in which published tokenizer.json files of one family differ; what GGUF cannot express
+// is refused.
 #include "config.h"
 
 #include <jansson.h>

@@ -131,7 +131,8 @@ static EVENT new_event(void)
 
 static int put(void *to, const void *from, size_t bytes, STREAM s)
 {
-	return CALL(cuMemcpyHtoDAsync_v2, hipMemcpyHtoDAsync)(AT(to), (void *)(uintptr_t)from, bytes, s);
+	return CALL(cuMemcpyHtoDAsync_v2, hipMemcpyHtoDAsync)(AT(to), (void *)(uintptr_t)from,
+							      bytes, s);
 }
 
 static int get(void *to, void *from, size_t bytes, STREAM s)
@@ -146,7 +147,8 @@ static int finish(STREAM s)
 
 static int launch(FUNCTION f, unsigned groups, unsigned items, STREAM s, void **params)
 {
-	return CALL(cuLaunchKernel, hipModuleLaunchKernel)(f, groups, 1, 1, items, 1, 1, 0, s, params, NULL);
+	return CALL(cuLaunchKernel, hipModuleLaunchKernel)(f, groups, 1, 1, items, 1, 1, 0, s,
+							   params, NULL);
 }
 
 // ---- texts ----
@@ -201,12 +203,14 @@ static FUNCTION kernel(const char *name)
 
 	if (!module) {
 		TWIN(nvrtcProgram, hiprtcProgram) p;
-		static const char *const options[] = { TWIN("--gpu-architecture=sm_80", "--offload-arch=gfx90a"),
-						       "-DUNUSED=1" };
+		static const char *const options[] = {
+			TWIN("--gpu-architecture=sm_80", "--offload-arch=gfx90a"), "-DUNUSED=1"
+		};
 		size_t bytes = 0;
 		snprintf(whole, sizeof shuffles + sizeof text, "%s%s", shuffles, text);
 		CALL(nvrtcCreateProgram, hiprtcCreateProgram)(&p, whole, "text", 0, NULL, NULL);
-		const int code = CALL(nvrtcCompileProgram, hiprtcCompileProgram)(p, 2, (const char **)(uintptr_t)options);
+		const int code = CALL(nvrtcCompileProgram, hiprtcCompileProgram)(
+			p, 2, (const char **)(uintptr_t)options);
 		if (code) {
 			CALL(nvrtcGetProgramLogSize, hiprtcGetProgramLogSize)(p, &bytes);
 			char *log = malloc(bytes);
@@ -239,7 +243,8 @@ static void test_kernels(void)
 	unsigned k[N / 10 * 10], bins[7] = { 0 }, want_bins[7] = { 0 };
 	double sums[7];
 	const STREAM s = new_stream();
-	void *dx = device_memory(sizeof x), *dy = device_memory(sizeof x), *dk = device_memory(sizeof k);
+	void *dx = device_memory(sizeof x), *dy = device_memory(sizeof x),
+	     *dk = device_memory(sizeof k);
 	struct {
 		long n;
 		double scale;
@@ -260,7 +265,8 @@ static void test_kernels(void)
 	ok(!wrong, "a map with a struct by value: %d wrong, [%d]", wrong, at);
 	free(all);
 
-	DO(CALL(cuLaunchKernel, hipModuleLaunchKernel)(kernel("sum"), 7, 1, 1, 8, 16, 1, 0, s, (void *[]){ &dy, &dx }, NULL));
+	DO(CALL(cuLaunchKernel, hipModuleLaunchKernel)(kernel("sum"), 7, 1, 1, 8, 16, 1, 0, s,
+						       (void *[]){ &dy, &dx }, NULL));
 	DO(get(sums, dy, sizeof sums, s));
 	double worst = 0;
 	for (int g = 0; g < 7; g++) {
@@ -332,14 +338,16 @@ static void says(const char *what, const char *want)
 }
 
 // Runs in its own process, because the device is lost.
-static void fails(const char *name, unsigned groups, unsigned items, int by, size_t bytes, int want, const char *said)
+static void fails(const char *name, unsigned groups, unsigned items, int by, size_t bytes, int want,
+		  const char *said)
 {
 	fflush(stdout);
 	const pid_t pid = fork();
 	if (!pid) {
 		tap_failed = 0;
 		setenv("YOKE_FAKE_CHECK", "1", 1);
-		if (!freopen(said_path(), "w", stderr) || !open_libraries() || CALL(cuInit, hipInit)(0) || use_device(0))
+		if (!freopen(said_path(), "w", stderr) || !open_libraries() ||
+		    CALL(cuInit, hipInit)(0) || use_device(0))
 			_exit(9);
 		const STREAM s = new_stream();
 		void *memory = device_memory(bytes);
@@ -349,33 +357,37 @@ static void fails(const char *name, unsigned groups, unsigned items, int by, siz
 		code = finish(s);
 		fflush(stderr);
 		// the error is sticky
-		if (finish(s) != code || (code && launch(kernel("add"), 1, 1, s, (void *[]){ &memory, &by }) != code))
+		if (finish(s) != code ||
+		    (code && launch(kernel("add"), 1, 1, s, (void *[]){ &memory, &by }) != code))
 			_exit(7);
 		_exit(code == want ? 0 : 6);
 	}
 	int status = -1;
 	waitpid(pid, &status, 0);
-	ok(WIFEXITED(status) && !WEXITSTATUS(status), "%s by %d in %u: code %d, in a process with status %d", name, by,
-	   items, want, status);
+	ok(WIFEXITED(status) && !WEXITSTATUS(status),
+	   "%s by %d in %u: code %d, in a process with status %d", name, by, items, want, status);
 	if (said)
 		says(name, said);
 }
 
 static void test_wrong_kernels(void)
 {
-	const bool is_gcc = !system("${YOKE_FAKE_CXX:-g++} --version 2>/dev/null | grep -q 'Free Software'");
+	const bool is_gcc =
+		!system("${YOKE_FAKE_CXX:-g++} --version 2>/dev/null | grep -q 'Free Software'");
 
 	fails("over", 4, 25, 0, 400, OK, NULL);
 	fails("over", 4, 25, 1, 400, ILLEGAL_ADDRESS,
 	      "kernel over: a store of 4 bytes at 0x");
 	says("where", ": 0 bytes behind the end of 400, block (3,0,0), thread (24,0,0)");
-	fails("over", 4, 25, -1, 400, ILLEGAL_ADDRESS, ": 4 bytes before the start of 400, block (0,0,0), thread (0,0,0)");
+	fails("over", 4, 25, -1, 400, ILLEGAL_ADDRESS,
+	      ": 4 bytes before the start of 400, block (0,0,0), thread (0,0,0)");
 	fails("over", 1, 2, 1, 7, ILLEGAL_ADDRESS, ": 4 bytes into memory of 7, ");
 	fails("odd", 1, 2, 0, 400, OK, NULL);
 	fails("over_local", 1, 31, 0, 400, OK, NULL);
 	if (is_gcc) { // clang does not check these
 		fails("over_local", 1, 31, 1, 400, ILLEGAL_ADDRESS, "a load of 4 bytes at 0x");
-		fails("odd", 1, 2, 8, 400, MISALIGNED, " wants to lie at a multiple of 16, block (0,0,0)");
+		fails("odd", 1, 2, 8, 400, MISALIGNED,
+		      " wants to lie at a multiple of 16, block (0,0,0)");
 	}
 	fails("over", 1, 1, 1 << 28, 400, ILLEGAL_ADDRESS, "is outside of all memory");
 	fails("diverged", 1, 5, 0, 400, OK, NULL);
@@ -409,7 +421,8 @@ static void test_streams(void)
 	DO(CALL(cuEventRecord, hipEventRecord)(f, b));
 	is(CALL(cuEventQuery, hipEventQuery)(e), NOT_READY, "a stream runs beside the host");
 	is(CALL(cuEventQuery, hipEventQuery)(f), NOT_READY, "another waits for it");
-	is(CALL(cuEventElapsedTime, hipEventElapsedTime)(&ms, start, e), NOT_READY, "a time that is not known");
+	is(CALL(cuEventElapsedTime, hipEventElapsedTime)(&ms, start, e), NOT_READY,
+	   "a time that is not known");
 	*(volatile int *)go = 1;
 	is(CALL(cuEventSynchronize, hipEventSynchronize)(f), OK, "both are over");
 	is(CALL(cuEventElapsedTime, hipEventElapsedTime)(&ms, start, f), OK, "a time");
@@ -417,9 +430,10 @@ static void test_streams(void)
 	DO(launch(kernel("add"), 1, 8, b, (void *[]){ &dx, &three }));
 	DO(get(got, dx, sizeof got, b));
 	ok(got[0] == 2 && got[1] == 5 && got[7] == 5, "in order: %d %d", got[0], got[1]);
-	is(CALL(cuMemcpyDtoDAsync_v2, hipMemcpyDtoDAsync)(AT(dx), AT((char *)dx + 4), sizeof x, a), INVALID_VALUE,
-	   "a copy of more than there is");
-	is(launch(kernel("sum"), 1, 129, a, (void *[]){ &dx, &dx }), INVALID_VALUE, "more items than the kernel's bounds");
+	is(CALL(cuMemcpyDtoDAsync_v2, hipMemcpyDtoDAsync)(AT(dx), AT((char *)dx + 4), sizeof x, a),
+	   INVALID_VALUE, "a copy of more than there is");
+	is(launch(kernel("sum"), 1, 129, a, (void *[]){ &dx, &dx }), INVALID_VALUE,
+	   "more items than the kernel's bounds");
 }
 
 static void test_graphs(void)
@@ -454,14 +468,17 @@ static void test_graphs(void)
 
 	DO(CALL(cuStreamBeginCapture_v2, hipStreamBeginCapture)(a, 1));
 	is(finish(a), CAPTURE_UNSUPPORTED, "nobody waits for what is captured");
-	is(CALL(cuStreamEndCapture, hipStreamEndCapture)(a, &graph), CAPTURE_INVALIDATED, "that ends it");
+	is(CALL(cuStreamEndCapture, hipStreamEndCapture)(a, &graph), CAPTURE_INVALIDATED,
+	   "that ends it");
 	DO(CALL(cuStreamBeginCapture_v2, hipStreamBeginCapture)(a, 1));
 	ok(!device_memory(4), "no memory is available meanwhile");
-	is(CALL(cuStreamEndCapture, hipStreamEndCapture)(a, &graph), CAPTURE_INVALIDATED, "that ends it");
+	is(CALL(cuStreamEndCapture, hipStreamEndCapture)(a, &graph), CAPTURE_INVALIDATED,
+	   "that ends it");
 	DO(CALL(cuStreamBeginCapture_v2, hipStreamBeginCapture)(a, 1));
 	DO(CALL(cuEventRecord, hipEventRecord)(e, a));
 	DO(CALL(cuStreamWaitEvent, hipStreamWaitEvent)(b, e, 0));
-	is(CALL(cuStreamEndCapture, hipStreamEndCapture)(a, &graph), CAPTURE_UNJOINED, "a stream that nobody waited for");
+	is(CALL(cuStreamEndCapture, hipStreamEndCapture)(a, &graph), CAPTURE_UNJOINED,
+	   "a stream that nobody waited for");
 	is(finish(b), OK, "which goes on");
 }
 
@@ -475,11 +492,13 @@ static LAYOUT layout_of(uint64_t rows, uint64_t cols, int64_t ld, int64_t step)
 	LAYOUT l = NULL;
 	const int32_t two = 2;
 
-	CALL(cublasLtMatrixLayoutCreate, hipblasLtMatrixLayoutCreate)(&l, TWIN(CUDA_R_32F, HIP_R_32F), rows, cols, ld);
+	CALL(cublasLtMatrixLayoutCreate, hipblasLtMatrixLayoutCreate)
+	(&l, TWIN(CUDA_R_32F, HIP_R_32F), rows, cols, ld);
 	CALL(cublasLtMatrixLayoutSetAttribute, hipblasLtMatrixLayoutSetAttribute)(l,
 		OF(LT_MATRIX_LAYOUT_BATCH_COUNT, LT_MATRIX_LAYOUT_BATCH_COUNT), &two, sizeof two);
-	CALL(cublasLtMatrixLayoutSetAttribute, hipblasLtMatrixLayoutSetAttribute)(l,
-		OF(LT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, LT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET), &step, sizeof step);
+	CALL(cublasLtMatrixLayoutSetAttribute, hipblasLtMatrixLayoutSetAttribute)
+	(l, OF(LT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, LT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET), &step,
+	 sizeof step);
 	return l;
 }
 
@@ -491,7 +510,8 @@ static void test_product(bool transpose_a, bool transpose_b)
 	void *da = device_memory(BYTES), *db = device_memory(BYTES), *dd = device_memory(BYTES),
 	     *dbias = device_memory(sizeof bias);
 	const LAYOUT la = layout_of(transpose_a ? K : M, transpose_a ? M : K, LD, STEP),
-		     lb = layout_of(transpose_b ? COLS : K, transpose_b ? K : COLS, LD, STEP), ld = layout_of(M, COLS, LD, STEP);
+		     lb = layout_of(transpose_b ? COLS : K, transpose_b ? K : COLS, LD, STEP),
+		     ld = layout_of(M, COLS, LD, STEP);
 	const int32_t op[2] = { transpose_a ? OF(_OP_T, _OP_T) : OF(_OP_N, _OP_N),
 				transpose_b ? OF(_OP_T, _OP_T) : OF(_OP_N, _OP_N) };
 	const int32_t epilogue = OF(LT_EPILOGUE_RELU_BIAS, LT_EPILOGUE_RELU_BIAS);
@@ -512,20 +532,22 @@ static void test_product(bool transpose_a, bool transpose_b)
 	DO(put(db, b, sizeof b, s));
 	DO(put(dbias, bias, sizeof bias, s));
 	CALL(cublasLtCreate, hipblasLtCreate)(&h);
-	CALL(cublasLtMatmulDescCreate, hipblasLtMatmulDescCreate)(&desc, OF(_COMPUTE_32F, _COMPUTE_32F),
-		TWIN(CUDA_R_32F, HIP_R_32F));
-#define SET(what, value) CALL(cublasLtMatmulDescSetAttribute, hipblasLtMatmulDescSetAttribute)(desc, \
-		OF(LT_MATMUL_DESC_##what, LT_MATMUL_DESC_##what), value, sizeof *(value))
+	CALL(cublasLtMatmulDescCreate, hipblasLtMatmulDescCreate)
+	(&desc, OF(_COMPUTE_32F, _COMPUTE_32F), TWIN(CUDA_R_32F, HIP_R_32F));
+#define SET(what, value) \
+	CALL(cublasLtMatmulDescSetAttribute, hipblasLtMatmulDescSetAttribute) \
+	(desc, OF(LT_MATMUL_DESC_##what, LT_MATMUL_DESC_##what), value, sizeof *(value))
 	SET(TRANSA, &op[0]);
 	SET(TRANSB, &op[1]);
 	SET(EPILOGUE, &epilogue);
 	SET(BIAS_POINTER, &dbias);
 	CALL(cublasLtMatmulPreferenceCreate, hipblasLtMatmulPreferenceCreate)(&preference);
-	CALL(cublasLtMatmulAlgoGetHeuristic, hipblasLtMatmulAlgoGetHeuristic)(h, desc, la, lb, ld, ld, preference, 4, algo,
-		&found);
+	CALL(cublasLtMatmulAlgoGetHeuristic, hipblasLtMatmulAlgoGetHeuristic)
+	(h, desc, la, lb, ld, ld, preference, 4, algo, &found);
 	ok(found == 1 && !algo[0].workspaceSize, "one algorithm needs no workspace");
-#define MATMUL(to) CALL(cublasLtMatmul, hipblasLtMatmul)(h, desc, &one, da, la, db, lb, &zero, to, ld, to, ld, \
-		&algo[0].algo, NULL, 0, (void *)s)
+#define MATMUL(to) \
+	CALL(cublasLtMatmul, hipblasLtMatmul) \
+	(h, desc, &one, da, la, db, lb, &zero, to, ld, to, ld, &algo[0].algo, NULL, 0, (void *)s)
 	ok(MATMUL((char *)dd + 400) != 0, "a product outside of memory is refused");
 #ifndef FAKE_HIP
 	algo[0].algo.data[4] = 128;
@@ -538,8 +560,10 @@ static void test_product(bool transpose_a, bool transpose_b)
 			for (int j = 0; j < COLS; j++) {
 				double want = bias[i];
 				for (int k = 0; k < K; k++)
-					want += (double)a[z * STEP + (transpose_a ? k + i * LD : i + k * LD)] *
-						b[z * STEP + (transpose_b ? j + k * LD : k + j * LD)];
+					want += (double)a[z * STEP +
+							  (transpose_a ? k + i * LD : i + k * LD)] *
+						b[z * STEP +
+						  (transpose_b ? j + k * LD : k + j * LD)];
 				worst = fmax(worst, fabs(fmax(want, 0) - d[z * STEP + i + j * LD]));
 			}
 	ok(worst < 1e-6, "transposed %d %d: off by %g", transpose_a, transpose_b, worst);
@@ -570,7 +594,8 @@ static void test_settings(void)
 	DO(CALL(cuMemGetInfo_v2, hipMemGetInfo)(&free_bytes, &total));
 	ok(total == 1000000 && free_bytes == 400000, "free: %zu of %zu", free_bytes, total);
 	is(CALL(cuMemFree_v2, hipFree)((TWIN(CUdeviceptr, void *))(uintptr_t)a), OK, "free");
-	is(CALL(cuMemFree_v2, hipFree)((TWIN(CUdeviceptr, void *))(uintptr_t)a), INVALID_VALUE, "free once more");
+	is(CALL(cuMemFree_v2, hipFree)((TWIN(CUdeviceptr, void *))(uintptr_t)a), INVALID_VALUE,
+	   "free once more");
 	ok((a = device_memory(sizeof x)) != NULL, "freed memory is available again");
 	DO(CALL(cuDeviceCanAccessPeer, hipDeviceCanAccessPeer)(&can, 0, 1));
 	DO(use_device(1));
@@ -609,9 +634,10 @@ static void with(const char *what, void (*test)(void), const char *const *settin
 	if (!pid) {
 		for (; settings && *settings; settings += 2)
 			setenv(settings[0], settings[1], 1);
-		ok(open_libraries(), "%s: the libraries%s%s", what, missing ? " lack " : "", missing ? missing : "");
-		if (!tap_failed && is(CALL(cuInit, hipInit)(0), OK, "init") && is(use_device(0), OK, "device 0") &&
-		    ok(kernel("scale"), "a text compiles"))
+		ok(open_libraries(), "%s: the libraries%s%s", what, missing ? " lack " : "",
+		   missing ? missing : "");
+		if (!tap_failed && is(CALL(cuInit, hipInit)(0), OK, "init") &&
+		    is(use_device(0), OK, "device 0") && ok(kernel("scale"), "a text compiles"))
 			test();
 		rewind(f);
 		fprintf(f, "%d %d", tap_count, tap_failed);
@@ -631,8 +657,9 @@ static void with(const char *what, void (*test)(void), const char *const *settin
 
 static bool has_compiler(void)
 {
-	return !system("${YOKE_FAKE_CXX:-g++} --version >/dev/null 2>&1 || c++ --version >/dev/null 2>&1 || "
-		       "clang++ --version >/dev/null 2>&1");
+	return !system(
+		"${YOKE_FAKE_CXX:-g++} --version >/dev/null 2>&1 || c++ --version >/dev/null 2>&1 || "
+		"clang++ --version >/dev/null 2>&1");
 }
 
 int main(void)
@@ -640,9 +667,16 @@ int main(void)
 	static const char *const delays[] = { "YOKE_FAKE_DELAY", "7", NULL };
 	static const char *const checks[] = { "YOKE_FAKE_CHECK", "1", NULL };
 	static const char *const settings[] = {
-		"YOKE_FAKE_MEMORY", "1000000", "YOKE_FAKE_DEVICES", "2", "YOKE_FAKE_PEER", "lie",
-		"YOKE_FAKE_FAIL", TWIN("cuEventRecord:2:CUDA_ERROR_UNKNOWN,kernel:2:CUDA_ERROR_LAUNCH_FAILED",
-					  "hipEventRecord:2:hipErrorUnknown,kernel:2:hipErrorLaunchFailure"), NULL,
+		"YOKE_FAKE_MEMORY",
+		"1000000",
+		"YOKE_FAKE_DEVICES",
+		"2",
+		"YOKE_FAKE_PEER",
+		"lie",
+		"YOKE_FAKE_FAIL",
+		TWIN("cuEventRecord:2:CUDA_ERROR_UNKNOWN,kernel:2:CUDA_ERROR_LAUNCH_FAILED",
+		     "hipEventRecord:2:hipErrorUnknown,kernel:2:hipErrorLaunchFailure"),
+		NULL,
 	};
 
 	if (!getenv("YOKE_TEST_FAKE"))

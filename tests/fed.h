@@ -25,7 +25,8 @@ struct source {
 
 static inline void pause_us(long us)
 {
-	nanosleep(&(struct timespec){ .tv_sec = us / 1000000, .tv_nsec = us % 1000000 * 1000 }, NULL);
+	nanosleep(&(struct timespec){ .tv_sec = us / 1000000, .tv_nsec = us % 1000000 * 1000 },
+		  NULL);
 }
 
 static inline int read_source(void *arg, int64_t n, struct yoke_item *const *s)
@@ -35,7 +36,8 @@ static inline int read_source(void *arg, int64_t n, struct yoke_item *const *s)
 	if (inside > 1)
 		atomic_store(&x->together, inside);
 	if (x->sleep_us)
-		pause_us((long)((unsigned)atomic_fetch_add(&x->calls, 1) * 7919u % (unsigned)x->sleep_us));
+		pause_us((long)((unsigned)atomic_fetch_add(&x->calls, 1) * 7919u %
+				(unsigned)x->sleep_us));
 	atomic_fetch_add(&x->read, (int)n);
 	for (int64_t i = 0; i < n; i++) {
 		int64_t *to = s[i]->to[0];
@@ -43,7 +45,8 @@ static inline int read_source(void *arg, int64_t n, struct yoke_item *const *s)
 		to[1] = s[i]->epoch;
 		*(float *)s[i]->to[1] = (float)yoke_item_uniform(s[i], 3);
 		if (x->bad[s[i]->number % 64]) {
-			snprintf(s[i]->why, s[i]->why_size, "sample %lld is bad", (long long)s[i]->number);
+			snprintf(s[i]->why, s[i]->why_size, "sample %lld is bad",
+				 (long long)s[i]->number);
 			s[i]->code = YOKE_EIO;
 		}
 	}
@@ -59,13 +62,25 @@ static inline void free_source(void *arg)
 static inline yoke_dataset *set_of(struct source *x, int64_t chunk, int serial)
 {
 	const struct yoke_field field[] = {
-		{ .size = sizeof field[0], .name = "what", .dtype = yoke_i64, .rank = 1, .dims = { 2 }, .pad = -7 },
+		{ .size = sizeof field[0],
+		  .name = "what",
+		  .dtype = yoke_i64,
+		  .rank = 1,
+		  .dims = { 2 },
+		  .pad = -7 },
 		{ .size = sizeof field[0], .name = "draw", .dtype = yoke_f32, .pad = 0.5 },
 	};
-	return yoke_dataset_new(&(struct yoke_dataset_options){
-		.size = sizeof(struct yoke_dataset_options), .name = "numbers", .count = x->count, .fields = 2,
-		.field = field, .read = read_source, .chunk = chunk, .serial = serial, .arg = x,
-		.free_fn = free_source });
+	return yoke_dataset_new(
+		&(struct yoke_dataset_options){ .size = sizeof(struct yoke_dataset_options),
+						.name = "numbers",
+						.count = x->count,
+						.fields = 2,
+						.field = field,
+						.read = read_source,
+						.chunk = chunk,
+						.serial = serial,
+						.arg = x,
+						.free_fn = free_source });
 }
 
 // ---- what has to come ----
@@ -82,8 +97,8 @@ enum { WRAP, DROP, KEEP, PAD };
 static const char *const last_name[] = { "wrap", "drop", "keep", "pad" };
 
 // The order of one rank, epoch by epoch, split into batches by a plain loop.
-static inline void expect(struct list *to, int64_t count, int64_t batch, int last, int64_t rank, int64_t world, int64_t shuffle,
-		   uint64_t seed, int64_t epochs)
+static inline void expect(struct list *to, int64_t count, int64_t batch, int last, int64_t rank,
+			  int64_t world, int64_t shuffle, uint64_t seed, int64_t epochs)
 {
 	int64_t in = 0; // rows of the current batch
 	*to = (struct list){ 0 };
@@ -92,7 +107,8 @@ static inline void expect(struct list *to, int64_t count, int64_t batch, int las
 		for (int64_t i = rank; i < padded; i += world) {
 			if (e >= epochs && in == 0)
 				break;
-			to->row[to->n++] = (struct row){ yk_order_at(i % count, count, shuffle, seed, e), e };
+			to->row[to->n++] =
+				(struct row){ yk_order_at(i % count, count, shuffle, seed, e), e };
 			if (++in == batch) {
 				to->rows[to->batches++] = in;
 				in = 0;
@@ -107,18 +123,21 @@ static inline void expect(struct list *to, int64_t count, int64_t batch, int las
 
 // Compares a loader from here on with batches `from` .. of a list; reads field 1 from the dataset
 // itself.
-static inline bool compare(yoke_loader *l, yoke_dataset *d, const struct list *want, int64_t from, int64_t batch, int last,
-		    uint64_t seed, bool end)
+static inline bool compare(yoke_loader *l, yoke_dataset *d, const struct list *want, int64_t from,
+			   int64_t batch, int last, uint64_t seed, bool end)
 {
 	int64_t at = 0, dims[2][YOKE_MAX_RANK + 1];
 	void *data[2];
 	for (int64_t b = 0; b < from; b++)
 		at += want->rows[b];
 	for (int64_t b = from; b < want->batches; b++) {
-		const int64_t rows = yoke_loader_host(l, 2, data, dims), all = last == PAD ? batch : want->rows[b];
-		if (rows != want->rows[b] || dims[0][0] != all || dims[0][1] != 2 || dims[1][0] != all) {
-			diag("batch %lld has %lld rows of %lld, wants %lld of %lld: %s", (long long)b, (long long)rows,
-			     (long long)dims[0][0], (long long)want->rows[b], (long long)all, yoke_error());
+		const int64_t rows = yoke_loader_host(l, 2, data, dims),
+			      all = last == PAD ? batch : want->rows[b];
+		if (rows != want->rows[b] || dims[0][0] != all || dims[0][1] != 2 ||
+		    dims[1][0] != all) {
+			diag("batch %lld has %lld rows of %lld, wants %lld of %lld: %s",
+			     (long long)b, (long long)rows, (long long)dims[0][0],
+			     (long long)want->rows[b], (long long)all, yoke_error());
 			return false;
 		}
 		for (int64_t r = 0; r < all; r++) {
@@ -128,13 +147,15 @@ static inline bool compare(yoke_loader *l, yoke_dataset *d, const struct list *w
 			float x = 0.5;
 			void *to[] = { own, &x };
 			const struct row *w = &want->row[at + r];
-			if (r < rows && yoke_dataset_read(d, w->number, seed, w->epoch, w->number, to, NULL) < 0)
+			if (r < rows && yoke_dataset_read(d, w->number, seed, w->epoch, w->number,
+							  to, NULL) < 0)
 				return false;
 			if (memcmp(what, own, sizeof own) || memcmp(draw, &x, sizeof x) ||
 			    (r < rows && (own[0] != w->number || own[1] != w->epoch))) {
 				diag("batch %lld row %lld: got %lld of epoch %lld, draw %g; want %lld of %lld, %g",
-				     (long long)b, (long long)r, (long long)what[0], (long long)what[1], (double)*draw,
-				     (long long)own[0], (long long)own[1], (double)x);
+				     (long long)b, (long long)r, (long long)what[0],
+				     (long long)what[1], (double)*draw, (long long)own[0],
+				     (long long)own[1], (double)x);
 				return false;
 			}
 		}
@@ -143,7 +164,8 @@ static inline bool compare(yoke_loader *l, yoke_dataset *d, const struct list *w
 	return !end || yoke_loader_host(l, 2, data, dims) == 0;
 }
 
-static inline yoke_loader *loader(yoke_dataset *d, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static inline yoke_loader *loader(yoke_dataset *d, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
 static inline yoke_loader *loader(yoke_dataset *d, const char *fmt, ...)
 {
 	char settings[256];

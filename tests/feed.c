@@ -49,13 +49,27 @@ static int read_sample(void *arg, int64_t n, struct yoke_item *const *s)
 static yoke_dataset *set(void)
 {
 	const struct yoke_field field[] = {
-		{ .size = sizeof field[0], .name = "x", .dtype = yoke_f32, .rank = 1, .dims = { WIDTH } },
-		{ .size = sizeof field[0], .name = "r", .dtype = yoke_f32, .rank = 1, .dims = { LONGEST },
-		  .multiple = { regular ? 0 : 8 }, .pad = 0.25 },
+		{ .size = sizeof field[0],
+		  .name = "x",
+		  .dtype = yoke_f32,
+		  .rank = 1,
+		  .dims = { WIDTH } },
+		{ .size = sizeof field[0],
+		  .name = "r",
+		  .dtype = yoke_f32,
+		  .rank = 1,
+		  .dims = { LONGEST },
+		  .multiple = { regular ? 0 : 8 },
+		  .pad = 0.25 },
 	};
-	return yoke_dataset_new(&(struct yoke_dataset_options){
-		.size = sizeof(struct yoke_dataset_options), .name = "rows", .count = COUNT, .fields = 2, .field = field,
-		.read = read_sample, .chunk = 3 });
+	return yoke_dataset_new(
+		&(struct yoke_dataset_options){ .size = sizeof(struct yoke_dataset_options),
+						.name = "rows",
+						.count = COUNT,
+						.fields = 2,
+						.field = field,
+						.read = read_sample,
+						.chunk = 3 });
 }
 
 // ---- contents ----
@@ -71,31 +85,36 @@ struct sums {
 	double want[2];
 };
 
-static bool part_add(const struct feed *f, int64_t part, yoke_tensor *x, yoke_tensor *r, struct sums *to)
+static bool part_add(const struct feed *f, int64_t part, yoke_tensor *x, yoke_tensor *r,
+		     struct sums *to)
 {
 	const int64_t rows = f->batch / f->split, first = f->at + part * rows;
 	int64_t longest = 1;
 	for (int64_t k = f->at; k < f->at + f->batch; k++) {
-		const int n = length_of(yk_order_at(k % COUNT, COUNT, 1, (uint64_t)f->seed, k / COUNT));
+		const int n =
+			length_of(yk_order_at(k % COUNT, COUNT, 1, (uint64_t)f->seed, k / COUNT));
 		longest = n > longest ? n : longest;
 	}
 	longest = (longest + 7) / 8 * 8;
 	for (int64_t k = first; k < first + rows; k++) {
-		const int64_t epoch = k / COUNT, number = yk_order_at(k % COUNT, COUNT, 1, (uint64_t)f->seed, epoch);
+		const int64_t epoch = k / COUNT,
+			      number = yk_order_at(k % COUNT, COUNT, 1, (uint64_t)f->seed, epoch);
 		for (int i = 0; i < WIDTH; i++)
 			to->want[0] += (i + k) % 5 * value_of(number, epoch, i);
 		for (int i = 0; i < longest; i++)
-			to->want[1] += i < length_of(number) ? value_of(number, epoch, i + 1) : 0.25;
+			to->want[1] +=
+				i < length_of(number) ? value_of(number, epoch, i + 1) : 0.25;
 	}
-	float *weight = malloc(sizeof *weight * (size_t)rows * WIDTH); // rows have other values, so that their order shows
+	// rows have other values, so that their order shows
+	float *weight = malloc(sizeof *weight * (size_t)rows * WIDTH);
 	for (int64_t k = 0; k < rows * WIDTH; k++)
 		weight[k] = (float)((k % WIDTH + first + k / WIDTH) % 5);
 	yoke_tensor *w = yoke_from(yoke_f32, 2, (int64_t[]){ rows, WIDTH }, weight);
 	yoke_tensor *both[] = { yoke_reshape(yoke_sum(yoke_mul(x, w), ALL), 1, (int64_t[]){ 1 }),
 				yoke_reshape(yoke_sum(r, ALL), 1, (int64_t[]){ 1 }) };
 	free(weight);
-	return yoke_assign(to->total, yoke_add(to->total, yoke_concat(2, both, 0))) == 0 && yoke_eval(0, NULL) == 0 &&
-	       yoke_dim(r, 1) == longest && yoke_dim(x, 0) == rows;
+	return yoke_assign(to->total, yoke_add(to->total, yoke_concat(2, both, 0))) == 0 &&
+	       yoke_eval(0, NULL) == 0 && yoke_dim(r, 1) == longest && yoke_dim(x, 0) == rows;
 }
 
 static bool sums_begin(struct sums *s)
@@ -107,10 +126,11 @@ static bool sums_begin(struct sums *s)
 static bool sums_are(struct sums *s)
 {
 	float got[2] = { 0 };
-	const bool good = yoke_read(s->total, got, sizeof got) == 0 && (double)got[0] == s->want[0] &&
-			  (double)got[1] == s->want[1];
+	const bool good = yoke_read(s->total, got, sizeof got) == 0 &&
+			  (double)got[0] == s->want[0] && (double)got[1] == s->want[1];
 	if (!good)
-		diag("got %g %g, wants %g %g; %s", (double)got[0], (double)got[1], s->want[0], s->want[1], yoke_error());
+		diag("got %g %g, wants %g %g; %s", (double)got[0], (double)got[1], s->want[0],
+		     s->want[1], yoke_error());
 	yoke_free(s->total);
 	return good;
 }
@@ -119,8 +139,10 @@ static yoke_loader *loader(yoke_dataset *d, struct feed *f, int workers, int pre
 {
 	char settings[128];
 	f->at = 0;
-	snprintf(settings, sizeof settings, "batch=%lld split=%lld seed=%lld workers=%d prefetch=%d held=%d",
-		 (long long)f->batch, (long long)f->split, (long long)f->seed, workers, prefetch, (int)rnd_int(0, 2));
+	snprintf(settings, sizeof settings,
+		 "batch=%lld split=%lld seed=%lld workers=%d prefetch=%d held=%d",
+		 (long long)f->batch, (long long)f->split, (long long)f->seed, workers, prefetch,
+		 (int)rnd_int(0, 2));
 	diag("%s", settings);
 	return yoke_loader_new(d, settings);
 }
@@ -166,8 +188,8 @@ static void test_contents(const struct fault_control *ctl)
 		good = good && yoke_loader_seek(l, &at) == 0;
 		f.at = f.batch;
 		good = good && batches_are(l, &f, 3);
-		ok(good, "batches of %lld in %lld parts, %d ahead: %s", (long long)f.batch, (long long)f.split, k % 9,
-		   yoke_error());
+		ok(good, "batches of %lld in %lld parts, %d ahead: %s", (long long)f.batch,
+		   (long long)f.split, k % 9, yoke_error());
 		yoke_error_clear();
 		yoke_loader_free(l);
 		yoke_dataset_free(d);
@@ -183,15 +205,19 @@ static void test_contents(const struct fault_control *ctl)
 	for (int b = 0; b < 12 && good; b++, f.at += 4) {
 		int64_t longest = 8;
 		for (int k = 0; k < 4; k++) {
-			const int64_t number = yk_order_at((f.at + k) % COUNT, COUNT, 1, 3, (f.at + k) / COUNT);
-			longest = length_of(number) > longest ? (length_of(number) + 7) / 8 * 8 : longest;
+			const int64_t number =
+				yk_order_at((f.at + k) % COUNT, COUNT, 1, 3, (f.at + k) / COUNT);
+			longest = length_of(number) > longest ? (length_of(number) + 7) / 8 * 8 :
+								longest;
 		}
 		yoke_scope *s = yoke_scope_begin("step");
 		void *data[2];
 		if (b % 4 == 3) {
 			good = yoke_loader_host(l, 2, data, NULL) == 4 &&
-			       *(float *)data[0] == value_of(yk_order_at(f.at % COUNT, COUNT, 1, 3, f.at / COUNT),
-							     f.at / COUNT, 0);
+			       *(float *)data[0] ==
+				       value_of(yk_order_at(f.at % COUNT, COUNT, 1, 3,
+							    f.at / COUNT),
+						f.at / COUNT, 0);
 		} else {
 			r = yoke_variable("r", yoke_f32, 2, (int64_t[]){ 4, longest });
 			good = yoke_loader_put(l, 2, (yoke_tensor *[]){ x, r }) == 4 &&
@@ -223,7 +249,9 @@ static void test_kept(void)
 		good = yoke_read(t[b][0], x, sizeof x) == 0;
 		for (int k = 0; k < BATCH * WIDTH && good; k++) {
 			const int64_t at = b * BATCH + k / WIDTH;
-			good = ((float *)x)[k] == value_of(yk_order_at(at % COUNT, COUNT, 1, 4, at / COUNT), at / COUNT, k % WIDTH);
+			good = ((float *)x)[k] ==
+			       value_of(yk_order_at(at % COUNT, COUNT, 1, 4, at / COUNT),
+					at / COUNT, k % WIDTH);
 		}
 		yoke_free(t[b][0]);
 		yoke_free(t[b][1]);
@@ -238,7 +266,8 @@ static void test_contexts(const char *device)
 	yoke_dataset *d = set();
 	struct feed f = { .batch = 5, .split = 1, .seed = 8 };
 	yoke_loader *l = loader(d, &f, 2, 3);
-	yoke_context *a = yoke_context_new(device), *b = yoke_context_new("cpu"), *was = yoke_use(a);
+	yoke_context *a = yoke_context_new(device), *b = yoke_context_new("cpu"),
+		     *was = yoke_use(a);
 	bool good = a && b && l;
 	for (int k = 0; k < 9 && good; k++) {
 		yoke_use(k % 3 == 2 ? b : a);
@@ -291,9 +320,10 @@ static void test_counters(void)
 		rows = BATCH * (b < WARM ? s.sent : s.sent + STEPS - WARM) - rows;
 	}
 	const double each = (double)up / (double)rows / sizeof(float);
-	ok(good && down == (STEPS - WARM) * sizeof(float) && (cpu ? up == 0 : each >= WIDTH + 8 && each <= WIDTH + LONGEST),
-	   "a step uploads %g numbers per row, and downloads %llu bytes of %d records: %s", each, (unsigned long long)down,
-	   STEPS - WARM, yoke_error());
+	ok(good && down == (STEPS - WARM) * sizeof(float) &&
+		   (cpu ? up == 0 : each >= WIDTH + 8 && each <= WIDTH + LONGEST),
+	   "a step uploads %g numbers per row, and downloads %llu bytes of %d records: %s", each,
+	   (unsigned long long)down, STEPS - WARM, yoke_error());
 	yoke_loader_free(l);
 	yoke_dataset_free(d);
 }
@@ -318,7 +348,8 @@ static void test_limit(void)
 		for (int b = 0; b < 8 && good; b++)
 			good = batch_is(l, &f);
 		const struct yoke_stats now = stats();
-		ok(good && now.pool_reserved <= limit, "%d batches ahead within %llu bytes: %llu: %s", prefetch,
+		ok(good && now.pool_reserved <= limit,
+		   "%d batches ahead within %llu bytes: %llu: %s", prefetch,
 		   (unsigned long long)limit, (unsigned long long)now.pool_reserved, yoke_error());
 		yoke_error_clear();
 		yoke_loader_free(l);
@@ -353,7 +384,8 @@ static void test_faults(const struct fault_control *ctl)
 		yoke_error_clear();
 		for (int b = 0; b < 4 && good; b++)
 			good = batch_is(l, &f);
-		ok(good, "put %d of a call fails, the call returned %lld rows: %s", k, (long long)rows, yoke_error());
+		ok(good, "put %d of a call fails, the call returned %lld rows: %s", k,
+		   (long long)rows, yoke_error());
 		yoke_error_clear();
 		yoke_loader_free(l);
 	}
@@ -371,7 +403,8 @@ static int read_many(void *arg, int64_t n, struct yoke_item *const *s)
 
 // Steps that wait for their result, as when each loss is logged: their duration by the backend's
 // clock.
-static double wall(const struct fault_control *ctl, yoke_dataset *d, int prefetch, long put, long run_time)
+static double wall(const struct fault_control *ctl, yoke_dataset *d, int prefetch, long put,
+		   long run_time)
 {
 	enum { STEPS = 24, WARM = 4 };
 	char settings[96];
@@ -386,9 +419,11 @@ static double wall(const struct fault_control *ctl, yoke_dataset *d, int prefetc
 			ctl->timed(put, run_time);
 		if (b == WARM)
 			began = ctl->clock();
-		ready(l, prefetch && b ? prefetch + 1 : 0); // the host's time does not count, so it must not affect the result
+		// the host's time does not count, so it must not affect the result
+		ready(l, prefetch && b ? prefetch + 1 : 0);
 		yoke_scope *s = yoke_scope_begin("step");
-		good = yoke_loader_next(l, 1, &x, NULL) == 16 && yoke_read(yoke_sum(x, ALL), &got, sizeof got) == 0;
+		good = yoke_loader_next(l, 1, &x, NULL) == 16 &&
+		       yoke_read(yoke_sum(x, ALL), &got, sizeof got) == 0;
 		yoke_scope_end(s);
 	}
 	const long took = ctl->clock() - began;
@@ -399,11 +434,17 @@ static double wall(const struct fault_control *ctl, yoke_dataset *d, int prefetc
 
 static void test_overlap(const struct fault_control *ctl)
 {
-	const struct yoke_field field = { .size = sizeof field, .name = "x", .dtype = yoke_f32, .rank = 1,
-					  .dims = { 1024 } };
-	yoke_dataset *d = yoke_dataset_new(&(struct yoke_dataset_options){
-		.size = sizeof(struct yoke_dataset_options), .name = "rows", .count = 1000, .fields = 1, .field = &field,
-		.read = read_many, .chunk = 16 });
+	const struct yoke_field field = {
+		.size = sizeof field, .name = "x", .dtype = yoke_f32, .rank = 1, .dims = { 1024 }
+	};
+	yoke_dataset *d = yoke_dataset_new(
+		&(struct yoke_dataset_options){ .size = sizeof(struct yoke_dataset_options),
+						.name = "rows",
+						.count = 1000,
+						.fields = 1,
+						.field = &field,
+						.read = read_many,
+						.chunk = 16 });
 	const double put = 10, copy = put * 16 * 4; // of a batch of 64 KiB
 	const double run_only = wall(ctl, d, 2, 0, (long)copy), runs = run_only / copy;
 	ok(runs >= 1 && runs == floor(runs), "a step has %g runs", runs);
@@ -411,8 +452,8 @@ static void test_overlap(const struct fault_control *ctl)
 	for (int prefetch = 1; prefetch <= 3; prefetch++) {
 		const double ahead = wall(ctl, d, prefetch, (long)(put * runs), (long)copy);
 		ok(ahead > 0 && ahead <= 1.15 * longer && base >= 1.7 * ahead,
-		   "%d ahead: a step takes %g, copy and compute take %g each, %g without overlap", prefetch, ahead,
-		   longer, base);
+		   "%d ahead: a step takes %g, copy and compute take %g each, %g without overlap",
+		   prefetch, ahead, longer, base);
 	}
 	yoke_dataset_free(d);
 }
@@ -439,9 +480,12 @@ static void test_plain(void)
 	for (int64_t b = 0; b < 4 && good; b++) {
 		yoke_tensor *t[2];
 		yoke_scope *s = yoke_scope_begin("step");
-		good = yoke_loader_next(l, 2, t, NULL) == BATCH && yoke_read(t[0], x, sizeof x) == 0;
+		good = yoke_loader_next(l, 2, t, NULL) == BATCH &&
+		       yoke_read(t[0], x, sizeof x) == 0;
 		for (int64_t k = b * BATCH; k < (b + 1) * BATCH && good; k++)
-			good = x[k % BATCH][5] == value_of(yk_order_at(k % COUNT, COUNT, 1, 1, k / COUNT), k / COUNT, 5);
+			good = x[k % BATCH][5] ==
+			       value_of(yk_order_at(k % COUNT, COUNT, 1, 1, k / COUNT), k / COUNT,
+					5);
 		yoke_scope_end(s);
 	}
 	ok(good && lines == 1, "without pinned memory there are %d warnings: %s", lines, *said);
@@ -483,7 +527,8 @@ static int child(const char *device)
 static void with(const char *self, const char *settings, const char *device)
 {
 	char command[2048];
-	snprintf(command, sizeof command, "%s YOKE_BACKEND=%s '%s' %s 2>&1", settings, device, self, device);
+	snprintf(command, sizeof command, "%s YOKE_BACKEND=%s '%s' %s 2>&1", settings, device, self,
+		 device);
 	ok(tap_run(command), "%s %s", device, settings);
 }
 

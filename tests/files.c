@@ -117,7 +117,8 @@ static void writing(void)
 
 	char link[600];
 	snprintf(link, sizeof link, "%s/link", folder);
-	ok(!symlink("a", link) && !yk_file_write(link, "through", 7), "written through a symbolic link");
+	ok(!symlink("a", link) && !yk_file_write(link, "through", 7),
+	   "written through a symbolic link");
 	ok(!lstat(link, &st) && S_ISLNK(st.st_mode), "the link stays a link");
 	holds(in("a"), "through", "to the file");
 
@@ -131,7 +132,8 @@ static void writing(void)
 	yoke_error_clear();
 }
 
-// Two files that belong together, of which `first` exists or not; `fails`: a folder takes the second's name.
+// Two files that belong together, of which `first` exists or not; `fails`: a folder takes the
+// second's name.
 static void pair(bool exists, bool fails)
 {
 	struct yk_file_writer a, b;
@@ -144,7 +146,8 @@ static void pair(bool exists, bool fails)
 	ok(!yk_file_begin(&a, first) && !yk_file_begin(&b, second) && !yk_file_add(&a, "new", 3) &&
 		   !yk_file_add(&b, "n", 1) && (!fails || !mkdir(second, 0777)),
 	   "two files, the first %s", exists ? "exists" : "is new");
-	ok(yk_file_commit_both(&a, &b) == (fails ? YOKE_EIO : 0), "are committed: %s", yoke_error());
+	ok(yk_file_commit_both(&a, &b) == (fails ? YOKE_EIO : 0), "are committed: %s",
+	   yoke_error());
 	yoke_error_clear();
 	if (fails && !exists)
 		ok(access(first, F_OK) < 0, "the first is removed when the second fails");
@@ -330,7 +333,8 @@ static void json(void)
 	ok(yk_json_int(j, "test", "none", 0, 1, &i) == YOKE_EFORMAT,
 	   "a missing member");
 	is_error(YOKE_EFORMAT, "'none'", "missing", "says what");
-	ok(yk_json_int(NULL, "test", "i", 0, 1, &i) == YOKE_EFORMAT, "a member of a value that is no object");
+	ok(yk_json_int(NULL, "test", "i", 0, 1, &i) == YOKE_EFORMAT,
+	   "a member of a value that is no object");
 	is_error(YOKE_EFORMAT, "'i'", "not an object", "says what");
 
 	ok(!yk_json_save(in("j.json"), j), "save");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fine-tuning a model through yoke-model.h: yoke_fit on its adapters, for each family, has the adapters of `yoke train` bit for
-// bit; they are saved, opened and merged with the same logits; what it refuses.
+// Fine-tuning a model through yoke-model.h: yoke_fit on its adapters, for each family, has the
+// adapters of `yoke train` bit for bit; they are saved, opened and merged with the same logits;
+// what it refuses.
 #include "config.h"
 
 #include <math.h>

@@ -53,8 +53,8 @@ static void test_context(void)
 	yoke_context *real = yoke_context_new(NULL), *dry = yoke_context_dry(NULL);
 	yoke_use(dry);
 	uint64_t before = pool().reserved_bytes.current, counted = work(300, &sum[0]);
-	ok(counted && pool().reserved_bytes.current == before, "a dry context allocates nothing: %s",
-	   yoke_error());
+	ok(counted && pool().reserved_bytes.current == before,
+	   "a dry context allocates nothing: %s", yoke_error());
 	yoke_use(real);
 	uint64_t took = work(300, &sum[1]);
 	ok(took == counted, "its peak is the run's: %llu, %llu", (unsigned long long)counted,
@@ -90,7 +90,8 @@ static void test_limit(void)
 	int a = yk_dry_try(64 * MIB, holds, &less), b = yk_dry_try(64 * MIB, holds, &more);
 	ok(a == 0 && b == YOKE_ENOMEM, "a limit applies: %s", yoke_error());
 	yoke_error_clear();
-	ok(yk_dry_try(UINT64_MAX, holds, &more) == 0, "and is removed afterwards: %s", yoke_error());
+	ok(yk_dry_try(UINT64_MAX, holds, &more) == 0, "and is removed afterwards: %s",
+	   yoke_error());
 	yoke_error_clear();
 }
 
@@ -126,7 +127,8 @@ static void test_threads(void)
 	   "trials that fit alone fit at the same time: %d, %d, %d of 100",
 	   (int)fitted[0], (int)fitted[1], (int)fitted[2]);
 	yoke_context *ctx = yoke_context_new("cpu"), *was = yoke_use(ctx);
-	ok(yk_dry_try(UINT64_MAX, device_is, ctx->device) == 0, "a trial uses the device of the current context");
+	ok(yk_dry_try(UINT64_MAX, device_is, ctx->device) == 0,
+	   "a trial uses the device of the current context");
 	yoke_use(was);
 	yoke_context_free(ctx);
 }
@@ -205,8 +207,8 @@ static struct peaks run(struct yk_config *c)
 		if (e == 0 && i == 3) {
 			p.all = stats().pool_allocated_peak;
 			yoke_stats_reset_peaks();
-			e = yk_model_validate(t->replica.net, t->feed.data, t->replica.group, NULL, t->batch, t->valid_windows, NULL, NULL,
-					      NULL, &loss);
+			e = yk_model_validate(t->replica.net, t->feed.data, t->replica.group, NULL,
+					      t->batch, t->valid_windows, NULL, NULL, NULL, &loss);
 			p.validation = stats().pool_allocated_peak;
 		}
 	}
@@ -244,8 +246,10 @@ static void forecast(const char *keys)
 	   (unsigned long long)n.validation);
 	bool word = !strcmp(yk_config_str(&c, YK_KEY_optimizer), "adamw");
 	bool momentum = strcmp(yk_config_str(&c, YK_KEY_momentum), "0");
-	ok(n.weights == 4 * (uint64_t)n.parameters && n.states == (word ? 2u : momentum) * n.weights &&
-		   n.sums == (uint64_t)log2((double)yk_config_int(&c, YK_KEY_accumulate)) * n.weights &&
+	ok(n.weights == 4 * (uint64_t)n.parameters &&
+		   n.states == (word ? 2u : momentum) * n.weights &&
+		   n.sums == (uint64_t)log2((double)yk_config_int(&c, YK_KEY_accumulate)) *
+				     n.weights &&
 		   n.step >= n.weights + n.states + n.sums && n.step <= n.peak &&
 		   n.forward <= n.backward && n.validation <= n.peak &&
 		   (n.activations > 0 || tap_eager()) && n.activations < n.peak,
@@ -278,9 +282,11 @@ static void test_activations(void)
 	ok(e == 0 && n[1].activations - n[0].activations == layer,
 	   "an additional hidden layer adds %llu bytes, expected %llu", (unsigned long long)layer,
 	   (unsigned long long)(n[1].activations - n[0].activations));
-	uint64_t all = 2 * layer + 8 * 16 * (8 * 32 + 256) * sizeof(float), few = 8 * 16 * 8 * sizeof(float);
-	ok(n[0].activations >= all && n[0].activations <= all + few, "%llu bytes of activations, %llu computed by hand",
-	   (unsigned long long)n[0].activations, (unsigned long long)all);
+	uint64_t all = 2 * layer + 8 * 16 * (8 * 32 + 256) * sizeof(float),
+		 few = 8 * 16 * 8 * sizeof(float);
+	ok(n[0].activations >= all && n[0].activations <= all + few,
+	   "%llu bytes of activations, %llu computed by hand", (unsigned long long)n[0].activations,
+	   (unsigned long long)all);
 }
 
 // No text, no memory: estimates of gigabytes return at once.
@@ -326,7 +332,8 @@ static void test_largest(void)
 	if (!configure(&c, "", false) || yk_trainer_plan(&c, &t) < 0)
 		return;
 	int64_t n = yk_dry_batch(1 << 20, room, yk_trainer_dry_run, t);
-	bool good = n > 0 && yk_memory_estimate_of(t, n, room, &a, NULL) == 0 && yk_memory_estimate_of(t, n + 1, room, &b, NULL) == 0;
+	bool good = n > 0 && yk_memory_estimate_of(t, n, room, &a, NULL) == 0 &&
+		    yk_memory_estimate_of(t, n + 1, room, &b, NULL) == 0;
 	ok(good && a.fits && !b.fits && a.peak <= room,
 	   "%lld is the largest batch within 24 MiB, with %llu bytes: %s", (long long)n,
 	   (unsigned long long)a.peak, yoke_error());
@@ -361,7 +368,8 @@ static int timed(void *arg, int64_t batch, double *seconds)
 	struct curve *c = arg;
 	c->calls++;
 	c->large |= batch > c->max || batch < 1;
-	*seconds = seconds_of(c, batch) * (c->busy > 0 && rnd_real(0, 1) < c->busy ? rnd_real(1, 2) : 1);
+	*seconds = seconds_of(c, batch) *
+		   (c->busy > 0 && rnd_real(0, 1) < c->busy ? rnd_real(1, 2) : 1);
 	return 0;
 }
 
@@ -402,7 +410,8 @@ static void test_pick(void)
 {
 	double worst;
 	int slower = pick_curves(2000, 0, &worst);
-	ok(slower <= 2 && worst > 0.93, "%d of 2000 curves are below 0.95 of the best, %.3f at worst", slower, worst);
+	ok(slower <= 2 && worst > 0.93,
+	   "%d of 2000 curves are below 0.95 of the best, %.3f at worst", slower, worst);
 	// 0.06 of them, or 0.12 if a slow measurement once ended the search
 	slower = pick_curves(2000, 0.2, &worst);
 	ok(slower < 0.085 * 2000, "%d of 2000 on a busy machine", slower);
@@ -425,9 +434,9 @@ static void test_auto(void)
 	yoke_use(ctx);
 	int e = yk_trainer_new(&c, "none", NULL, &t);
 	int64_t batch = yk_config_int(&c, YK_KEY_batch);
-	ok(e == 0 && batch >= 1 && batch == t->batch && batch <= yk_data_train_windows(t->feed.data) &&
-		   *t->batch_why && pool().num_ooms == ooms &&
-		   atoll(yk_config_str(&c, YK_KEY_batch)) == batch,
+	ok(e == 0 && batch >= 1 && batch == t->batch &&
+		   batch <= yk_data_train_windows(t->feed.data) && *t->batch_why &&
+		   pool().num_ooms == ooms && atoll(yk_config_str(&c, YK_KEY_batch)) == batch,
 	   "batch=auto: %s: %s", t ? t->batch_why : "", yoke_error());
 	yk_trainer_free(t);
 	yoke_use(NULL);

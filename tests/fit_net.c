@@ -69,8 +69,16 @@ static int note(void *arg, const struct yoke_fit_step *s)
 static struct yoke_fit fit_of(struct run *r, yoke_module *net, yoke_optim *o, int64_t steps)
 {
 	r->net = net;
-	return (struct yoke_fit){ .size = sizeof(struct yoke_fit), .net = net, .optim = o, .steps = steps, .next = next,
-				  .loss = loss, .log = note, .arg = r, .log_every = 1, .seed = 5 };
+	return (struct yoke_fit){ .size = sizeof(struct yoke_fit),
+				  .net = net,
+				  .optim = o,
+				  .steps = steps,
+				  .next = next,
+				  .loss = loss,
+				  .log = note,
+				  .arg = r,
+				  .log_every = 1,
+				  .seed = 5 };
 }
 
 // ---- beside a loop ----
@@ -95,7 +103,8 @@ static void reference(double *w, double *b, int steps, int accumulate, double *l
 		double norm = gb * gb;
 		for (int c = 0; c < IN; c++)
 			norm += gw[c] * gw[c];
-		const double clip = fmin(1, 0.7 / (sqrt(norm) + 1e-6)), lr = 0.05 * fmin(1, t / 4.0);
+		const double clip = fmin(1, 0.7 / (sqrt(norm) + 1e-6)),
+			     lr = 0.05 * fmin(1, t / 4.0);
 		for (int c = 0; c < IN; c++) {
 			mw[c] = t == 1 ? gw[c] * clip : 0.9 * mw[c] + gw[c] * clip;
 			w[c] -= lr * mw[c];
@@ -129,8 +138,10 @@ static void test_reference(int accumulate, const char *order)
 	for (int c = 0; c < IN; c++)
 		got[c] = w[c];
 	got[IN] = b;
-	ok(err == 0 && end.step == 12 && !end.signal && near(got, want, IN + 1, 2e-5, 1, "parameters") &&
-		   near(r.loss + 1, losses + 1, 12, 2e-5, 1, "losses") && fabs(r.lr[2] - 0.025) < 1e-9,
+	ok(err == 0 && end.step == 12 && !end.signal &&
+		   near(got, want, IN + 1, 2e-5, 1, "parameters") &&
+		   near(r.loss + 1, losses + 1, 12, 2e-5, 1, "losses") &&
+		   fabs(r.lr[2] - 0.025) < 1e-9,
 	   "12 steps of %d batches as a loop in float64: %s", accumulate, yoke_error());
 	yoke_optim_free(o);
 	yoke_module_free(net);
@@ -142,8 +153,10 @@ static void test_reference(int accumulate, const char *order)
 static yoke_module *deep(void)
 {
 	yoke_random_set(3, 0);
-	return yoke_nn_sequential(5, (yoke_module *[]){ yoke_nn_linear(IN, 16, 1), yoke_nn_batch_norm(16, 1e-5, 0.1),
-		yoke_nn_activation("gelu"), yoke_nn_dropout(0.2), yoke_nn_linear(16, 1, 1) });
+	return yoke_nn_sequential(
+		5, (yoke_module *[]){ yoke_nn_linear(IN, 16, 1), yoke_nn_batch_norm(16, 1e-5, 0.1),
+				      yoke_nn_activation("gelu"), yoke_nn_dropout(0.2),
+				      yoke_nn_linear(16, 1, 1) });
 }
 
 static int gather(void *arg, const char *path, yoke_tensor *t, unsigned flags)
@@ -156,7 +169,8 @@ static int gather(void *arg, const char *path, yoke_tensor *t, unsigned flags)
 }
 
 // Runs to `steps` like a separate process: another network, another optimizer.
-static int once(struct run *r, int64_t steps, int resume, const char *out, const char *precision, float *all)
+static int once(struct run *r, int64_t steps, int resume, const char *out, const char *precision,
+		float *all)
 {
 	yoke_context *ctx = yoke_context_new("cpu"), *was = yoke_use(ctx);
 	yoke_module *net = deep();
@@ -192,13 +206,15 @@ static void test_resumed(const char *precision)
 	snprintf(out, sizeof out, "whole-%s", precision);
 	snprintf(other, sizeof other, "parts-%s", precision);
 	bool good = once(&a, 14, 0, out, precision, whole) == 0;
-	good = good && once(&b, 5, 1, other, precision, parts) == 0 && once(&b, 14, 1, other, precision, parts) == 0;
+	good = good && once(&b, 5, 1, other, precision, parts) == 0 &&
+	       once(&b, 14, 1, other, precision, parts) == 0;
 	good = good && !memcmp(whole, parts, sizeof whole) && whole[0] != 0;
 	for (int t = 1; t <= 14; t++)
 		good = good && a.loss[t] == b.loss[t];
-	ok(good && a.n == 14 && a.valid == b.valid, "%s: a resumed run has the bits of an unbroken one: %s", precision,
-	   yoke_error());
-	ok(!a.modes && a.valids == 3 * 3, "validated twice and after the last step, in evaluation mode: %d", a.valids);
+	ok(good && a.n == 14 && a.valid == b.valid,
+	   "%s: a resumed run has the bits of an unbroken one: %s", precision, yoke_error());
+	ok(!a.modes && a.valids == 3 * 3,
+	   "validated twice and after the last step, in evaluation mode: %d", a.valids);
 	yoke_error_clear();
 }
 
@@ -212,18 +228,22 @@ static void test_ends(void)
 	struct yoke_fit f = fit_of(&r, net, o, 50);
 	struct yoke_fit_end end = { .size = sizeof end };
 	f.out = "ends";
-	bool good = yoke_fit(&f, &end) == 0 && end.step == 3 && !end.signal && !access("ends/manifest.json", F_OK);
-	ok(good, "the log callback ends it after step %lld, saved: %s", (long long)end.step, yoke_error());
+	bool good = yoke_fit(&f, &end) == 0 && end.step == 3 && !end.signal &&
+		    !access("ends/manifest.json", F_OK);
+	ok(good, "the log callback ends it after step %lld, saved: %s", (long long)end.step,
+	   yoke_error());
 	r.ends_at = -1;
 	r.raises_at = 5;
 	f.resume = 1;
 	f.signals = 1;
 	f.steps = 1000000; // the number of steps after which a thread notices is open
-	good = yoke_fit(&f, &end) == 0 && end.signal == SIGINT && end.step >= 5 && end.step < f.steps;
+	good = yoke_fit(&f, &end) == 0 && end.signal == SIGINT && end.step >= 5 &&
+	       end.step < f.steps;
 	ok(good, "SIGINT ends it after step %lld: %s", (long long)end.step, yoke_error());
 	r.raises_at = -1;
 	r.fails_at = (int)end.step + 4;
-	good = yoke_fit(&f, &end) == YOKE_EIO && strstr(yoke_error(), "next") && end.step == r.fails_at;
+	good = yoke_fit(&f, &end) == YOKE_EIO && strstr(yoke_error(), "next") &&
+	       end.step == r.fails_at;
 	ok(good, "a batch that fails: %s, after step %lld", yoke_error(), (long long)end.step);
 	yoke_error_clear();
 	yoke_optim_free(o);
@@ -250,7 +270,8 @@ static void test_over(void)
 		yoke_optim_free(o);
 		yoke_module_free(net);
 	}
-	good = good && !memcmp(w[0], w[1], sizeof *w) && r.n == 2 && r.loss[2] == s.loss[2] && !access("over/manifest.json", F_OK);
+	good = good && !memcmp(w[0], w[1], sizeof *w) && r.n == 2 && r.loss[2] == s.loss[2] &&
+	       !access("over/manifest.json", F_OK);
 	ok(good, "a run whose data ends within its third step makes two: %s", yoke_error());
 	yoke_error_clear();
 }

@@ -62,8 +62,9 @@ static yoke_tensor *loss(void *arg, yoke_module *net, int n, yoke_tensor *const 
 static yoke_module *network(void)
 {
 	yoke_random_set(3, 0);
-	return yoke_nn_sequential(4, (yoke_module *[]){ yoke_nn_linear(IN, WIDE, 1), yoke_nn_activation("gelu"),
-		yoke_nn_dropout(0.2), yoke_nn_linear(WIDE, 1, 1) });
+	return yoke_nn_sequential(
+		4, (yoke_module *[]){ yoke_nn_linear(IN, WIDE, 1), yoke_nn_activation("gelu"),
+				      yoke_nn_dropout(0.2), yoke_nn_linear(WIDE, 1, 1) });
 }
 
 static int note(void *arg, const struct yoke_fit_step *s);
@@ -71,10 +72,23 @@ static int note(void *arg, const struct yoke_fit_step *s);
 static struct yoke_fit fit_of(struct rank *r, yoke_module *net, yoke_optim *o)
 {
 	const struct run *x = r->run;
-	return (struct yoke_fit){ .size = sizeof(struct yoke_fit), .net = net, .optim = o, .steps = x->steps, .next = next,
-				  .accumulate = x->accumulate, .loss = loss, .log = note, .arg = r, .log_every = 1, .seed = 5,
-				  .out = x->out, .resume = x->resume, .precision = x->precision, .allow_emulated = 1,
-				  .ranks = x->ranks, .zero = x->zero };
+	return (struct yoke_fit){ .size = sizeof(struct yoke_fit),
+				  .net = net,
+				  .optim = o,
+				  .steps = x->steps,
+				  .next = next,
+				  .accumulate = x->accumulate,
+				  .loss = loss,
+				  .log = note,
+				  .arg = r,
+				  .log_every = 1,
+				  .seed = 5,
+				  .out = x->out,
+				  .resume = x->resume,
+				  .precision = x->precision,
+				  .allow_emulated = 1,
+				  .ranks = x->ranks,
+				  .zero = x->zero };
 }
 
 static int note(void *arg, const struct yoke_fit_step *s)
@@ -116,7 +130,8 @@ static int rank_main(yoke_group *world, void *arg)
 	struct rank r = { .run = x, .number = yoke_group_rank(world) };
 	struct yoke_fit_end end = { .size = sizeof end };
 	yoke_module *net = network();
-	yoke_optim *o = yoke_optim_new("adamw", "lr=1e-2 clip=0.5 schedule=cosine steps=12 warmup=3");
+	yoke_optim *o =
+		yoke_optim_new("adamw", "lr=1e-2 clip=0.5 schedule=cosine steps=12 warmup=3");
 	struct yoke_fit f = fit_of(&r, net, o);
 	if (x->resume) // batches continue after those already trained on
 		r.asked = x->asked;
@@ -154,14 +169,20 @@ static bool same(const struct run *a, const struct run *b, int first, int last)
 static void test_bits(const char *precision, int ranks, int accumulate)
 {
 	static struct run one, many;
-	one = (struct run){ .ranks = 1, .accumulate = ranks * accumulate, .steps = 6, .precision = precision };
+	one = (struct run){
+		.ranks = 1, .accumulate = ranks * accumulate, .steps = 6, .precision = precision
+	};
 	threads(&one);
 	for (int zero = 0; zero < 3; zero++) {
-		many = (struct run){ .ranks = ranks, .accumulate = accumulate, .zero = zero, .steps = 6, .precision = precision };
+		many = (struct run){ .ranks = ranks,
+				     .accumulate = accumulate,
+				     .zero = zero,
+				     .steps = 6,
+				     .precision = precision };
 		threads(&many);
 		ok(!one.end_code && !many.end_code && same(&one, &many, 1, 6),
-		   "%s: %d ranks of %d batches with zero=%d have the bits of one with %d: %s", precision, ranks, accumulate, zero,
-		   ranks * accumulate, yoke_error());
+		   "%s: %d ranks of %d batches with zero=%d have the bits of one with %d: %s",
+		   precision, ranks, accumulate, zero, ranks * accumulate, yoke_error());
 		yoke_error_clear();
 	}
 }
@@ -171,13 +192,20 @@ static void test_resumed(void)
 	static struct run whole, parts;
 	whole = (struct run){ .ranks = 1, .accumulate = 4, .steps = 9, .precision = "fp16-mixed" };
 	threads(&whole);
-	parts = (struct run){ .ranks = 2, .accumulate = 2, .zero = 1, .steps = 3, .precision = "fp16-mixed", .out = "resumed" };
+	parts = (struct run){ .ranks = 2,
+			      .accumulate = 2,
+			      .zero = 1,
+			      .steps = 3,
+			      .precision = "fp16-mixed",
+			      .out = "resumed" };
 	int err = threads(&parts);
-	parts.ranks = 4, parts.accumulate = 1, parts.zero = 2, parts.steps = 6, parts.resume = 1, parts.asked = 12;
+	parts.ranks = 4, parts.accumulate = 1, parts.zero = 2, parts.steps = 6, parts.resume = 1,
+	parts.asked = 12;
 	err = err ? err : threads(&parts);
 	parts.ranks = 1, parts.accumulate = 4, parts.zero = 0, parts.steps = 9, parts.asked = 24;
 	err = err ? err : threads(&parts);
-	ok(!err && same(&whole, &parts, 1, 9), "a run of 2, then 4 ranks, then one has the bits of one: %s", yoke_error());
+	ok(!err && same(&whole, &parts, 1, 9),
+	   "a run of 2, then 4 ranks, then one has the bits of one: %s", yoke_error());
 	yoke_error_clear();
 }
 
@@ -190,9 +218,10 @@ static void test_ends(void)
 	threads(&x);
 	y = (struct run){ .ranks = 1, .accumulate = 4, .steps = 3 };
 	threads(&y);
-	ok(!x.end_code && x.step[0] == 3 && x.step[1] == 3 && same(&x, &y, 1, 3) && !access("over/manifest.json", F_OK),
-	   "data that ends within a step ends all ranks after the step before: %lld and %lld, %s", (long long)x.step[0],
-	   (long long)x.step[1], yoke_error());
+	ok(!x.end_code && x.step[0] == 3 && x.step[1] == 3 && same(&x, &y, 1, 3) &&
+		   !access("over/manifest.json", F_OK),
+	   "data that ends within a step ends all ranks after the step before: %lld and %lld, %s",
+	   (long long)x.step[0], (long long)x.step[1], yoke_error());
 	yoke_error_clear();
 	for (int zero = 0; zero < 3; zero += 2) {
 		x = (struct run){ .ranks = 2, .accumulate = 2, .zero = zero, .over_at = 15 };
@@ -202,22 +231,31 @@ static void test_ends(void)
 		   zero, (long long)x.step[0], (long long)x.step[1], yoke_error());
 		yoke_error_clear();
 	}
-	x = (struct run){ .ranks = 2, .accumulate = 1, .steps = 1000000, .ends_at = 4, .out = "log" };
+	x = (struct run){
+		.ranks = 2, .accumulate = 1, .steps = 1000000, .ends_at = 4, .out = "log"
+	};
 	threads(&x);
-	ok(!x.end_code && x.step[0] == x.step[1] && x.step[0] >= 4 && x.step[0] <= 6 && !access("log/manifest.json", F_OK),
-	   "the log callback ends all ranks after one step: %lld and %lld", (long long)x.step[0], (long long)x.step[1]);
-	x = (struct run){ .ranks = 2, .accumulate = 1, .steps = 1000000, .raises_at = 4, .out = "signal" };
+	ok(!x.end_code && x.step[0] == x.step[1] && x.step[0] >= 4 && x.step[0] <= 6 &&
+		   !access("log/manifest.json", F_OK),
+	   "the log callback ends all ranks after one step: %lld and %lld", (long long)x.step[0],
+	   (long long)x.step[1]);
+	x = (struct run){
+		.ranks = 2, .accumulate = 1, .steps = 1000000, .raises_at = 4, .out = "signal"
+	};
 	sigset_t set, old;
 	sigemptyset(&set);
 	sigaddset(&set, SIGTERM);
 	pthread_sigmask(SIG_BLOCK, &set, &old); // also in the thread that waits for the ranks
 	threads(&x);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	ok(!x.end_code && x.step[0] == x.step[1] && x.step[0] >= 4 && !access("signal/manifest.json", F_OK),
-	   "a signal ends all ranks after one step: %lld and %lld", (long long)x.step[0], (long long)x.step[1]);
+	ok(!x.end_code && x.step[0] == x.step[1] && x.step[0] >= 4 &&
+		   !access("signal/manifest.json", F_OK),
+	   "a signal ends all ranks after one step: %lld and %lld", (long long)x.step[0],
+	   (long long)x.step[1]);
 	x = (struct run){ .ranks = 2, .accumulate = 1, .steps = 100, .fails_at = 6 };
 	threads(&x);
-	ok(x.code[1] == YOKE_EIO && x.code[0] == YOKE_ERANK && x.end_code == YOKE_EIO, "a rank without data ends all: %s", yoke_error());
+	ok(x.code[1] == YOKE_EIO && x.code[0] == YOKE_ERANK && x.end_code == YOKE_EIO,
+	   "a rank without data ends all: %s", yoke_error());
 	yoke_error_clear();
 }
 
@@ -228,7 +266,9 @@ static void test_folder(void)
 	threads(&x);
 	ok(!x.end_code && x.step[0] == 3 && x.busy == YOKE_EBUSY,
 	   "a second run in the same directory is refused: %d", x.busy);
-	x = (struct run){ .ranks = 1, .accumulate = 1, .steps = 4, .out = "busy", .resume = 1, .asked = 3 };
+	x = (struct run){
+		.ranks = 1, .accumulate = 1, .steps = 4, .out = "busy", .resume = 1, .asked = 3
+	};
 	threads(&x);
 	ok(!x.end_code && x.step[0] == 4, "the directory is free afterwards: %s", yoke_error());
 	yoke_error_clear();
@@ -299,7 +339,8 @@ static void test_spawned(const char *self, const struct run *one)
 	static struct run x;
 	char *const argv[] = { (char *)(uintptr_t)self, "child", "spawned", "spawned.run", NULL };
 	const int err = yoke_group_spawn(2, argv);
-	ok(!err && result("spawned.run", &x) && same(one, &x, 1, 6) && !access("spawned/manifest.json", F_OK),
+	ok(!err && result("spawned.run", &x) && same(one, &x, 1, 6) &&
+		   !access("spawned/manifest.json", F_OK),
 	   "processes of yoke_group_spawn have the bits of one: %s", yoke_error());
 	yoke_error_clear();
 }
@@ -326,7 +367,8 @@ static void test_torchrun(const char *self, const struct run *one)
 	for (int r = 0; r < 2; r++)
 		waitpid(pid[r], &status[r], 0);
 	ok(!status[0] && !status[1] && result("torchrun.run", &x) && same(one, &x, 1, 6),
-	   "two processes as torchrun starts them train one network: %d and %d", status[0], status[1]);
+	   "two processes as torchrun starts them train one network: %d and %d", status[0],
+	   status[1]);
 }
 
 static void test_mpirun(const char *self, const struct run *one)
@@ -344,9 +386,11 @@ static void test_mpirun(const char *self, const struct run *one)
 		skip("mpirun", "it starts no two processes here");
 		return;
 	}
-	snprintf(line, sizeof line, "mpirun -n 2 '%s' child mpirun mpirun.run >mpirun.out 2>&1", self);
+	snprintf(line, sizeof line, "mpirun -n 2 '%s' child mpirun mpirun.run >mpirun.out 2>&1",
+		 self);
 	const int status = system(line);
-	ok(!status && result("mpirun.run", &x) && same(one, &x, 1, 6) && !access("mpirun/manifest.json", F_OK),
+	ok(!status && result("mpirun.run", &x) && same(one, &x, 1, 6) &&
+		   !access("mpirun/manifest.json", F_OK),
 	   "mpirun -n 2 trains one network: status %d", status);
 }
 

@@ -10,7 +10,8 @@
 static const uint8_t all[] = { yoke_f64, yoke_f64, yoke_f64, yoke_f64 };
 
 // Result 0 for inputs x; the program's length in *length, including unused inputs.
-static double value(const char *text, const double *constant, const double *x, const uint8_t *dtype, int *length)
+static double value(const char *text, const double *constant, const double *x, const uint8_t *dtype,
+		    int *length)
 {
 	const struct yk_formula f = { "test", "a b", "c d", "k l", "y", text };
 	struct yk_expected in[4] = { { .f = 0 } }, reg[YOKE_MAP_MAX_INSNS];
@@ -33,7 +34,8 @@ static void same(const char *text, double k, double want, int length)
 	int got_length;
 	double got = value(text, (double[]){ k, 0.25 }, x, all, &got_length);
 
-	ok(got == want && got_length == length, "%s with %g: %g by %d instructions", text, k, got, got_length);
+	ok(got == want && got_length == length, "%s with %g: %g by %d instructions", text, k, got,
+	   got_length);
 }
 
 static void refused(const char *text)
@@ -68,7 +70,8 @@ int main(void)
 	same("t = a * c; b = a; y = t + b;", 0, 24, 5);
 	same("t = a * c; u = t + b; b = t; y = u * b;", 0, 26 * 21, 7);
 	same("t = a * c; b = t; y = b;", 0, 21, 3);
-	double got = value("y = a * c;", (double[]){ 1, 2 }, (double[]){ 3, 5, 7, 11 }, without, &length);
+	double got = value("y = a * c;", (double[]){ 1, 2 }, (double[]){ 3, 5, 7, 11 }, without,
+			   &length);
 	ok(got == 3 && length == 1, "an absent number is 1: %g by %d instructions", got, length);
 	got = value("y = a * d;", (double[]){ 1, 2 }, (double[]){ 3, 5, 7, 11 }, without, &length);
 	ok(got == 33, "and is no input: %g", got);
@@ -89,11 +92,13 @@ int main(void)
 	ok(length == YOKE_EUNSUPPORTED, "a formula too long for a program is refused");
 	for (int k = 0; k < YK_FORMULAS; k++) {
 		const struct yk_formula *f = &yk_formulas[k];
-		uint8_t half[8] = { yoke_f16, yoke_f16, yoke_f16, yoke_f16, yoke_f32, yoke_f32, yoke_f32, yoke_f32 };
+		uint8_t half[8] = { yoke_f16, yoke_f16, yoke_f16, yoke_f16,
+				    yoke_f32, yoke_f32, yoke_f32, yoke_f32 };
 		for (int i = 0; i < 8; i++)
 			half[i] = i < yk_formula_count(f->lists) ? yoke_f16 : yoke_f32;
 		const double constant[] = { 0.9, 0.99, 1e-8, 0.1 };
-		ok(!yk_formula_map(f, yoke_f32, half, constant, &m) && m.nout == yk_formula_count(f->results) &&
+		ok(!yk_formula_map(f, yoke_f32, half, constant, &m) &&
+			   m.nout == yk_formula_count(f->results) &&
 			   m.nin == yk_formula_count(f->lists) + yk_formula_count(f->numbers),
 		   "%s: %d instructions", f->name, m.ninsn);
 	}

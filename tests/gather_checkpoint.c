@@ -23,8 +23,10 @@ static bool configure(struct yk_config *c, const char *keys)
 {
 	char all[1024], *save = NULL;
 	int e = yk_config_init(c, YK_T);
-	snprintf(all, sizeof all, "data=%s context=8 layers=2 heads=4 embed=32 batch=1 tied=0 micro_batches=4 steps=60 lr=1e-2 %s", text_path,
-		 keys);
+	snprintf(
+		all, sizeof all,
+		"data=%s context=8 layers=2 heads=4 embed=32 batch=1 tied=0 micro_batches=4 steps=60 lr=1e-2 %s",
+		text_path, keys);
 	for (char *word; e == 0 && (word = strtok_r(save ? NULL : all, " ", &save));)
 		e = yk_config_argument(c, word);
 	return e == 0 && yk_config_check(c) == 0;
@@ -51,7 +53,8 @@ static int compare(const struct yk_checkpoint_gather *w, uint64_t *seed)
 	yk_checkpoint_gather_arrays(w, part);
 	for (int p = 0; p < YK_CHECKPOINT_PARTS; p++)
 		for (int i = 0; i < part[p].n && e == 0; i++) {
-			const size_t all = yk_host_bytes(&part[p].tensor[i]), each = yoke_dtype_size(part[p].tensor[i].dtype);
+			const size_t all = yk_host_bytes(&part[p].tensor[i]),
+				     each = yoke_dtype_size(part[p].tensor[i].dtype);
 			char *whole = malloc(all + 1), *windows = malloc(all + 1);
 			memset(whole, 1, all);
 			memset(windows, 2, all);
@@ -60,7 +63,8 @@ static int compare(const struct yk_checkpoint_gather *w, uint64_t *seed)
 				*seed = *seed * 6364136223846793005u + 1442695040888963407u;
 				n = each * (1 + (size_t)(*seed >> 33) % 700);
 				n = n < all - at ? n : all - at;
-				e = yk_checkpoint_gather_source((void *)(uintptr_t)w, p, i, at, n, windows + at);
+				e = yk_checkpoint_gather_source((void *)(uintptr_t)w, p, i, at, n,
+								windows + at);
 			}
 			if (e == 0 && memcmp(whole, windows, all)) {
 				diag("%s differs", part[p].tensor[i].name);
@@ -85,7 +89,8 @@ static int rank(yoke_group *world, void *arg)
 	struct yk_trainer *t = NULL;
 	struct yk_config c;
 	uint64_t seed = j->seed;
-	int e = configure(&c, j->keys) ? yk_trainer_new(&c, folder, j->from, &t) : yoke_error_code();
+	int e = configure(&c, j->keys) ? yk_trainer_new(&c, folder, j->from, &t) :
+					 yoke_error_code();
 	if (e == 0 && !j->from && !steps(t, STEPS))
 		e = yoke_error_code();
 	if (e == 0)
@@ -103,16 +108,24 @@ static int rank(yoke_group *world, void *arg)
 
 static void test_windows(void)
 {
-	static const char *const keys[] = { "zero=1", "zero=2 optimizer=lamb", "zero=3", "stages=2 zero=1", "tensor=2 zero=3",
-					    "stages=2 tensor=2", "tensor=4 optimizer=sgd", "compress=topk compress_after=1" };
+	static const char *const keys[] = { "zero=1",
+					    "zero=2 optimizer=lamb",
+					    "zero=3",
+					    "stages=2 zero=1",
+					    "tensor=2 zero=3",
+					    "stages=2 tensor=2",
+					    "tensor=4 optimizer=sgd",
+					    "compress=topk compress_after=1" };
 	char all[200];
 	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
 		if (!tap_turn(keys[i], 3))
 			continue;
 		wrong = 0;
 		snprintf(all, sizeof all, "ranks=%d %s", RANKS, keys[i]);
-		const int e = yoke_group_run(RANKS, NULL, rank, &(struct job){ .keys = all, .seed = rnd() });
-		ok(!e && !wrong, "%s: windows of any length: %d wrong: %s", keys[i], wrong, yoke_error());
+		const int e = yoke_group_run(RANKS, NULL, rank,
+					     &(struct job){ .keys = all, .seed = rnd() });
+		ok(!e && !wrong, "%s: windows of any length: %d wrong: %s", keys[i], wrong,
+		   yoke_error());
 		yoke_error_clear();
 	}
 }
@@ -137,8 +150,10 @@ static void test_reads(void)
 {
 	struct yk_checkpoint ck;
 	const uint64_t before = has_read();
-	int e = yoke_group_run(RANKS, NULL, rank, &(struct job){ .keys = "ranks=4 tensor=2 zero=1", .saves = true });
-	if (!ok(!e && yk_checkpoint_open(folder, &ck) == 0, "a checkpoint of 4 ranks: %s", yoke_error()))
+	int e = yoke_group_run(RANKS, NULL, rank,
+			       &(struct job){ .keys = "ranks=4 tensor=2 zero=1", .saves = true });
+	if (!ok(!e && yk_checkpoint_open(folder, &ck) == 0, "a checkpoint of 4 ranks: %s",
+		yoke_error()))
 		return;
 	static const char *const keys[] = { "ranks=4 zero=3", "ranks=4 stages=2 tensor=2" };
 	uint64_t bytes = 0;
@@ -147,13 +162,15 @@ static void test_reads(void)
 	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
 		const uint64_t began = has_read();
 		wrong = 0;
-		e = yoke_group_run(RANKS, NULL, rank, &(struct job){ .keys = keys[i], .from = &ck, .seed = rnd() });
+		e = yoke_group_run(RANKS, NULL, rank,
+				   &(struct job){ .keys = keys[i], .from = &ck, .seed = rnd() });
 		const uint64_t read = has_read() - began;
 		// once for the checksum, once for the arrays; and each rank reads its text and
 		// manifest
 		if (before)
-			ok(!e && !wrong && read >= bytes && read < 2 * bytes + bytes / 2, "%s: %llu bytes of files of %llu are read: %s",
-			   keys[i], (unsigned long long)read, (unsigned long long)bytes, yoke_error());
+			ok(!e && !wrong && read >= bytes && read < 2 * bytes + bytes / 2,
+			   "%s: %llu bytes of files of %llu are read: %s", keys[i],
+			   (unsigned long long)read, (unsigned long long)bytes, yoke_error());
 		else
 			skip("bytes that are read", "the system does not count them");
 		yoke_error_clear();
@@ -168,7 +185,9 @@ static void test_reads(void)
 		good = yk_file_write(path, data, n) == 0;
 		free(data);
 	}
-	e = good ? yoke_group_run(RANKS, NULL, rank, &(struct job){ .keys = keys[0], .from = &ck }) : 0;
+	e = good ? yoke_group_run(RANKS, NULL, rank,
+				  &(struct job){ .keys = keys[0], .from = &ck }) :
+		   0;
 	ok(e == YOKE_EFORMAT && strstr(yoke_error(), "altered: its checksum"),
 	   "all ranks report an altered file: %s", yoke_error());
 	yoke_error_clear();
@@ -180,7 +199,8 @@ int main(void)
 	char text[4000];
 	tap_seed();
 	const char *temporary = getenv("TMPDIR");
-	snprintf(folder, sizeof folder, "%s/yoke-whole-%d", temporary ? temporary : "/tmp", (int)getpid());
+	snprintf(folder, sizeof folder, "%s/yoke-whole-%d", temporary ? temporary : "/tmp",
+		 (int)getpid());
 	snprintf(text_path, sizeof text_path, "%s.txt", folder);
 	for (size_t i = 0; i < sizeof text; i++)
 		text[i] = (char)('a' + (i * i / 3) % 12);

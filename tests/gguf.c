@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// GGUF files: blocks have the values that the package gguf gives them (models/recorded_blocks.h); keys and
-// tensors are found as they were written; damaged files are refused with one line.
+// GGUF files: blocks have the values that the package gguf gives them (models/recorded_blocks.h);
+// keys and tensors are found as they were written; damaged files are refused with one line.
 #include "config.h"
 
 #include <sys/stat.h>
@@ -32,10 +32,13 @@ static void test_blocks(void)
 		memcpy(twice + 1 + bytes, b->bytes, bytes);
 		const bool done = yk_gguf_to_f32(b->format, twice + 1, 2 * elements, got);
 		for (unsigned k = 0; k < 2 * elements; k++)
-			wrong += !(fabsf(got[k] - b->values[k % elements]) <= 1e-6f * fabsf(b->values[k % elements]));
-		ok(done && wrong == 0, "%s: %d of %u values are not gguf's", name, wrong, 2 * elements);
+			wrong += !(fabsf(got[k] - b->values[k % elements]) <=
+				   1e-6f * fabsf(b->values[k % elements]));
+		ok(done && wrong == 0, "%s: %d of %u values are not gguf's", name, wrong,
+		   2 * elements);
 	}
-	ok(!yk_gguf_to_f32(YK_GGUF_IQ1_S, path, 256, (float[256]){ 0 }), "IQ1_S cannot be converted");
+	ok(!yk_gguf_to_f32(YK_GGUF_IQ1_S, path, 256, (float[256]){ 0 }),
+	   "IQ1_S cannot be converted");
 }
 
 // A small file with a key of each kind.
@@ -73,7 +76,9 @@ static void test_reading(void)
 	e = yk_gguf_real(&g, "real", &r);
 	ok(e == 1 && r == 0.5, "a real: %g", r);
 	ok(yk_gguf_bool(&g, "flag", &flag) == 1 && flag, "a bool");
-	ok(yk_gguf_string(&g, "general.architecture", &text, &bytes) == 1 && bytes == 5 && !memcmp(text, "llama", 5), "a string");
+	ok(yk_gguf_string(&g, "general.architecture", &text, &bytes) == 1 && bytes == 5 &&
+		   !memcmp(text, "llama", 5),
+	   "a string");
 	ok(yk_gguf_int(&g, "nothing", 0, 1, &n) == 0 && n == 7, "an absent key changes nothing");
 	e = yk_gguf_int(&g, "count", 0, 6, &n);
 	ok(e == YOKE_EFORMAT, "an integer out of range: %s", yoke_error());
@@ -88,11 +93,14 @@ static void test_reading(void)
 		count++;
 	}
 	ok(count == 3 && total == 4, "an array of %zu strings, %zu bytes", count, total);
-	ok(yk_gguf_int_at(yk_gguf_key(&g, "ints"), 0) == -1 && yk_gguf_int_at(yk_gguf_key(&g, "ints"), 1) == 5, "an array of integers");
+	ok(yk_gguf_int_at(yk_gguf_key(&g, "ints"), 0) == -1 &&
+		   yk_gguf_int_at(yk_gguf_key(&g, "ints"), 1) == 5,
+	   "an array of integers");
 	const struct yk_gguf_tensor *w = yk_gguf_tensor(&g, "w");
 	float third;
 	memcpy(&third, w->data + 8, sizeof third);
-	ok(w->rank == 2 && w->dims[0] == 2 && w->dims[1] == 4 && third == 3, "a matrix: [%lld,%lld]", (long long)w->dims[0], (long long)w->dims[1]);
+	ok(w->rank == 2 && w->dims[0] == 2 && w->dims[1] == 4 && third == 3,
+	   "a matrix: [%lld,%lld]", (long long)w->dims[0], (long long)w->dims[1]);
 	ok(yk_gguf_tensor(&g, "v") && !yk_gguf_tensor(&g, "u"), "tensors by name");
 	yk_gguf_close(&g);
 }
@@ -121,13 +129,14 @@ static void test_split(void)
 	gguf_save(&g, second);
 	e = yk_gguf_open(&got, first);
 	const struct yk_gguf_tensor *t = e == 0 ? yk_gguf_tensor(&got, "y") : NULL;
-	ok(t && got.tensors == 3 && got.files == 2 && !memcmp(t->data, y, sizeof y) && t->file == 1, "a tensor of the second file %s",
-	   yoke_error());
+	ok(t && got.tensors == 3 && got.files == 2 && !memcmp(t->data, y, sizeof y) && t->file == 1,
+	   "a tensor of the second file %s", yoke_error());
 	if (e == 0)
 		yk_gguf_close(&got);
 	yoke_error_clear();
 	e = yk_gguf_open(&got, second);
-	ok(e == YOKE_EFORMAT && strstr(yoke_error(), "00001-of-00002"), "the second file names the first: %s", yoke_error());
+	ok(e == YOKE_EFORMAT && strstr(yoke_error(), "00001-of-00002"),
+	   "the second file names the first: %s", yoke_error());
 	yoke_error_clear();
 }
 
@@ -137,7 +146,8 @@ static bool refused(const void *data, size_t bytes)
 	struct yk_gguf g;
 	yk_file_write(path, data, bytes);
 	const int e = yk_gguf_open(&g, path);
-	const bool fine = e == YOKE_EFORMAT && strstr(yoke_error(), path) && !strchr(yoke_error(), '\n');
+	const bool fine =
+		e == YOKE_EFORMAT && strstr(yoke_error(), path) && !strchr(yoke_error(), '\n');
 	if (e == 0)
 		yk_gguf_close(&g);
 	yoke_error_clear();
@@ -170,7 +180,8 @@ static void test_damaged(void)
 			yk_gguf_close(&g);
 		}
 	yoke_error_clear();
-	ok(opened > 0 && opened < tried, "of %d files with another byte %d open, and none crashes", tried, opened);
+	ok(opened > 0 && opened < tried, "of %d files with another byte %d open, and none crashes",
+	   tried, opened);
 	free(copy);
 	free(data);
 }
@@ -181,13 +192,26 @@ static void test_contradictions(void)
 		const char *what;
 		void (*change)(struct gguf_file *);
 	} cases[] = {
-		{ "version 1", gguf_version_1 }, { "big endian", gguf_big_endian }, { "an array of arrays", gguf_nested },
-		{ "a key twice", gguf_key_twice }, { "a tensor twice", gguf_tensor_twice }, { "tensors that overlap", gguf_overlap },
-		{ "5 dims", gguf_five_dims }, { "an unknown format", gguf_unknown_format }, { "rows that are no whole blocks", gguf_odd_row },
-		{ "an alignment of 24", gguf_alignment_24 }, { "an unaligned tensor", gguf_unaligned }, { "2^63 elements", gguf_huge_dims },
-		{ "2^61 strings", gguf_huge_array }, { "2^62 keys", gguf_huge_keys }, { "2^62 tensors", gguf_huge_tensors },
-		{ "a dim of 0", gguf_zero_dim }, { "an empty name", gguf_empty_name }, { "a name with a NUL", gguf_nul_name },
-		{ "a second file of a split model", gguf_second_file }, { "a split model of another name", gguf_split_name },
+		{ "version 1", gguf_version_1 },
+		{ "big endian", gguf_big_endian },
+		{ "an array of arrays", gguf_nested },
+		{ "a key twice", gguf_key_twice },
+		{ "a tensor twice", gguf_tensor_twice },
+		{ "tensors that overlap", gguf_overlap },
+		{ "5 dims", gguf_five_dims },
+		{ "an unknown format", gguf_unknown_format },
+		{ "rows that are no whole blocks", gguf_odd_row },
+		{ "an alignment of 24", gguf_alignment_24 },
+		{ "an unaligned tensor", gguf_unaligned },
+		{ "2^63 elements", gguf_huge_dims },
+		{ "2^61 strings", gguf_huge_array },
+		{ "2^62 keys", gguf_huge_keys },
+		{ "2^62 tensors", gguf_huge_tensors },
+		{ "a dim of 0", gguf_zero_dim },
+		{ "an empty name", gguf_empty_name },
+		{ "a name with a NUL", gguf_nul_name },
+		{ "a second file of a split model", gguf_second_file },
+		{ "a split model of another name", gguf_split_name },
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct gguf_file f = sample();
@@ -209,7 +233,8 @@ int main(void)
 		struct gguf_file f = sample();
 		struct yk_gguf g;
 		gguf_save(&f, path);
-		ok(yk_gguf_open(&g, path) == YOKE_EUNSUPPORTED, "a big-endian processor refuses the file: %s", yoke_error());
+		ok(yk_gguf_open(&g, path) == YOKE_EUNSUPPORTED,
+		   "a big-endian processor refuses the file: %s", yoke_error());
 		return done();
 	}
 	test_reading();

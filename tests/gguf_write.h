@@ -83,7 +83,8 @@ static inline void gguf_ints(struct gguf_file *f, const char *name, int n, const
 }
 
 // The head of a tensor's entry; dims slowest first.
-static inline void gguf_entry(struct gguf_file *f, const char *name, int rank, const int64_t *dims, uint32_t format, uint64_t offset)
+static inline void gguf_entry(struct gguf_file *f, const char *name, int rank, const int64_t *dims,
+			      uint32_t format, uint64_t offset)
 {
 	gguf_add_text(&f->tensor, name);
 	gguf_add_u32(&f->tensor, (uint32_t)rank);
@@ -93,8 +94,8 @@ static inline void gguf_entry(struct gguf_file *f, const char *name, int rank, c
 	gguf_add_u64(&f->tensor, offset);
 	f->tensors++;
 }
-static inline void gguf_tensor(struct gguf_file *f, const char *name, int rank, const int64_t *dims, uint32_t format, const void *data,
-			       size_t bytes)
+static inline void gguf_tensor(struct gguf_file *f, const char *name, int rank, const int64_t *dims,
+			       uint32_t format, const void *data, size_t bytes)
 {
 	static const unsigned char zero[32];
 	gguf_add(&f->data, zero, (32 - f->data.n % 32) % 32);
@@ -138,18 +139,45 @@ static inline void gguf_version_1(struct gguf_file *f) { f->version = 1; }
 static inline void gguf_big_endian(struct gguf_file *f) { f->version = 3u << 24; }
 static inline void gguf_nested(struct gguf_file *f) { gguf_array(f, "nested", YK_GGUF_ARRAY, 1); }
 static inline void gguf_key_twice(struct gguf_file *f) { gguf_u32(f, "count", 8); }
-static inline void gguf_tensor_twice(struct gguf_file *f) { gguf_entry(f, "v", 1, gguf_one, YK_GGUF_F32, 0); }
-static inline void gguf_overlap(struct gguf_file *f) { gguf_entry(f, "x", 1, gguf_one, YK_GGUF_F32, 0); }
-static inline void gguf_five_dims(struct gguf_file *f) { gguf_entry(f, "x", 5, gguf_one, YK_GGUF_F32, 64); }
-static inline void gguf_unknown_format(struct gguf_file *f) { gguf_entry(f, "x", 1, gguf_one, 4, 64); }
-static inline void gguf_odd_row(struct gguf_file *f) { gguf_entry(f, "x", 1, gguf_one, YK_GGUF_Q8_0, 64); }
+static inline void gguf_tensor_twice(struct gguf_file *f)
+{
+	gguf_entry(f, "v", 1, gguf_one, YK_GGUF_F32, 0);
+}
+static inline void gguf_overlap(struct gguf_file *f)
+{
+	gguf_entry(f, "x", 1, gguf_one, YK_GGUF_F32, 0);
+}
+static inline void gguf_five_dims(struct gguf_file *f)
+{
+	gguf_entry(f, "x", 5, gguf_one, YK_GGUF_F32, 64);
+}
+static inline void gguf_unknown_format(struct gguf_file *f)
+{
+	gguf_entry(f, "x", 1, gguf_one, 4, 64);
+}
+static inline void gguf_odd_row(struct gguf_file *f)
+{
+	gguf_entry(f, "x", 1, gguf_one, YK_GGUF_Q8_0, 64);
+}
 static inline void gguf_alignment_24(struct gguf_file *f) { gguf_u32(f, "general.alignment", 24); }
-static inline void gguf_unaligned(struct gguf_file *f) { gguf_entry(f, "x", 1, gguf_one, YK_GGUF_F32, 36); }
-static inline void gguf_huge_dims(struct gguf_file *f) { gguf_entry(f, "x", 2, (int64_t[]){ INT64_C(1) << 40, INT64_C(1) << 23 }, YK_GGUF_F32, 64); }
-static inline void gguf_huge_array(struct gguf_file *f) { gguf_array(f, "long", YK_GGUF_STRING, UINT64_C(1) << 61); }
+static inline void gguf_unaligned(struct gguf_file *f)
+{
+	gguf_entry(f, "x", 1, gguf_one, YK_GGUF_F32, 36);
+}
+static inline void gguf_huge_dims(struct gguf_file *f)
+{
+	gguf_entry(f, "x", 2, (int64_t[]){ INT64_C(1) << 40, INT64_C(1) << 23 }, YK_GGUF_F32, 64);
+}
+static inline void gguf_huge_array(struct gguf_file *f)
+{
+	gguf_array(f, "long", YK_GGUF_STRING, UINT64_C(1) << 61);
+}
 static inline void gguf_huge_keys(struct gguf_file *f) { f->keys = UINT64_C(1) << 62; }
 static inline void gguf_huge_tensors(struct gguf_file *f) { f->tensors = UINT64_C(1) << 62; }
-static inline void gguf_zero_dim(struct gguf_file *f) { gguf_entry(f, "x", 1, (int64_t[]){ 0 }, YK_GGUF_F32, 64); }
+static inline void gguf_zero_dim(struct gguf_file *f)
+{
+	gguf_entry(f, "x", 1, (int64_t[]){ 0 }, YK_GGUF_F32, 64);
+}
 static inline void gguf_empty_name(struct gguf_file *f) { gguf_u32(f, "", 1); }
 static inline void gguf_nul_name(struct gguf_file *f)
 {

@@ -23,17 +23,23 @@
 
 #define BIT(dtype) (1 << yoke_##dtype)
 
-// CUDA C++ Programming Guide, "Technical Specifications per Compute Capability"; the instruction set guides of CDNA
-// and RDNA.
+// CUDA C++ Programming Guide, "Technical Specifications per Compute Capability"; the instruction
+// set guides of CDNA and RDNA.
 const struct target targets[TARGETS] = {
 	{ "sm_70", false, 32, BIT(f16), 65536, 64, 1, 8, 96 << 10, 256, 0, 32 },
-	{ "sm_80", false, 32, BIT(f16) | BIT(bf16) | BIT(i8) | BIT(u8), 65536, 64, 1, 8, 164 << 10, 128, 1024, 32 },
-	{ "sm_90", false, 32, BIT(f16) | BIT(bf16) | BIT(i8) | BIT(u8), 65536, 64, 1, 8, 228 << 10, 128, 1024, 32 },
-	{ "sm_100", false, 32, BIT(f16) | BIT(bf16) | BIT(i8) | BIT(u8), 65536, 64, 1, 8, 228 << 10, 128, 1024, 32 },
+	{ "sm_80", false, 32, BIT(f16) | BIT(bf16) | BIT(i8) | BIT(u8), 65536, 64, 1, 8, 164 << 10,
+	  128, 1024, 32 },
+	{ "sm_90", false, 32, BIT(f16) | BIT(bf16) | BIT(i8) | BIT(u8), 65536, 64, 1, 8, 228 << 10,
+	  128, 1024, 32 },
+	{ "sm_100", false, 32, BIT(f16) | BIT(bf16) | BIT(i8) | BIT(u8), 65536, 64, 1, 8, 228 << 10,
+	  128, 1024, 32 },
 	{ "gfx906", true, 64, 0, 256, 10, 4, 4, 64 << 10, 512, 0, 40 },
-	{ "gfx90a", true, 64, BIT(f16) | BIT(bf16) | BIT(i8) | BIT(u8), 512, 8, 4, 8, 64 << 10, 512, 0, 32 },
-	{ "gfx942", true, 64, BIT(f16) | BIT(bf16) | BIT(i8) | BIT(u8), 512, 8, 4, 8, 64 << 10, 512, 0, 32 },
-	{ "gfx1100", true, 32, BIT(f16) | BIT(bf16) | BIT(i8) | BIT(u8), 1536, 16, 2, 24, 64 << 10, 512, 0, 32 },
+	{ "gfx90a", true, 64, BIT(f16) | BIT(bf16) | BIT(i8) | BIT(u8), 512, 8, 4, 8, 64 << 10, 512,
+	  0, 32 },
+	{ "gfx942", true, 64, BIT(f16) | BIT(bf16) | BIT(i8) | BIT(u8), 512, 8, 4, 8, 64 << 10, 512,
+	  0, 32 },
+	{ "gfx1100", true, 32, BIT(f16) | BIT(bf16) | BIT(i8) | BIT(u8), 1536, 16, 2, 24, 64 << 10,
+	  512, 0, 32 },
 };
 
 // ---- libraries that compile ----
@@ -42,7 +48,8 @@ struct library {
 	void *handle;
 	char name[200];
 	int (*version)(int *, int *);
-	int (*create)(void **, const char *, const char *, int, const char *const *, const char *const *);
+	int (*create)(void **, const char *, const char *, int, const char *const *,
+		      const char *const *);
 	int (*compile)(void *, int, const char *const *);
 	int (*log_size)(void *, size_t *);
 	int (*log)(void *, char *);
@@ -82,8 +89,8 @@ static bool open_library(struct library *l, const char *file, const char *prefix
 	*(void **)&l->destroy = symbol(l, prefix, "DestroyProgram");
 	*(void **)&l->narch = symbol(l, prefix, "GetNumSupportedArchs");
 	*(void **)&l->archs = symbol(l, prefix, "GetSupportedArchs");
-	if (l->version && l->create && l->compile && l->log_size && l->log && l->code_size && l->code && l->destroy &&
-	    (!cuda || (l->narch && l->archs)))
+	if (l->version && l->create && l->compile && l->log_size && l->log && l->code_size &&
+	    l->code && l->destroy && (!cuda || (l->narch && l->archs)))
 		return true;
 	dlclose(l->handle);
 	l->handle = NULL;
@@ -96,9 +103,10 @@ static int nnvrtc = -1;
 
 static void open_all(void)
 {
-	static const char *const usual[] = { "libnvrtc.so.13", "/usr/local/cuda/lib64/libnvrtc.so", "libnvrtc.so.12",
-					     "libnvrtc.so.11.2" };
-	static const char *const hip[] = { "libhiprtc.so.7", "libhiprtc.so.6", "libhiprtc.so.5", "libamdhip64.so.5" };
+	static const char *const usual[] = { "libnvrtc.so.13", "/usr/local/cuda/lib64/libnvrtc.so",
+					     "libnvrtc.so.12", "libnvrtc.so.11.2" };
+	static const char *const hip[] = { "libhiprtc.so.7", "libhiprtc.so.6", "libhiprtc.so.5",
+					   "libamdhip64.so.5" };
 	char names[4096];
 	const char *more = getenv("YOKE_TEST_NVRTC");
 
@@ -149,7 +157,9 @@ static const struct library *nvrtc_for(const struct target *t)
 static const struct library *hiprtc_for(const struct target *t)
 {
 	open_all();
-	return hiprtc.handle && (!strcmp(t->name, "gfx906") || !strcmp(t->name, "gfx90a")) ? &hiprtc : NULL;
+	return hiprtc.handle && (!strcmp(t->name, "gfx906") || !strcmp(t->name, "gfx90a")) ?
+		       &hiprtc :
+		       NULL;
 }
 
 // ---- clang ----
@@ -158,7 +168,8 @@ static const struct library *hiprtc_for(const struct target *t)
 // version.
 static const char *clang_command(int i)
 {
-	static const char *const usual[] = { "clang", "clang-21", "clang-20", "clang-19", "clang-18", "clang-17" };
+	static const char *const usual[] = { "clang",    "clang-21", "clang-20",
+					     "clang-19", "clang-18", "clang-17" };
 	const char *named = getenv("YOKE_TEST_CLANG");
 
 	if (named && *named)
@@ -173,25 +184,33 @@ static const char *bitcode_folder(void)
 	return named && *named ? named : "/usr/lib/x86_64-linux-gnu/amdgcn/bitcode";
 }
 
-static int clang_line(const char *clang, const struct target *t, const char *options, const char *in, const char *out,
-		      char *to, size_t cap)
+static int clang_line(const char *clang, const struct target *t, const char *options,
+		      const char *in, const char *out, char *to, size_t cap)
 {
-	static const char *const bitcode[] = { "ocml", "oclc_daz_opt_off", "oclc_unsafe_math_off", "oclc_finite_only_off",
-					       "oclc_correctly_rounded_sqrt_on", "oclc_abi_version_400" };
+	static const char *const bitcode[] = { "ocml",
+					       "oclc_daz_opt_off",
+					       "oclc_unsafe_math_off",
+					       "oclc_finite_only_off",
+					       "oclc_correctly_rounded_sqrt_on",
+					       "oclc_abi_version_400" };
 	const char *src = getenv("srcdir");
-	int n = snprintf(to, cap, "%s -x hip --cuda-device-only --offload-arch=%s -nogpuinc -nogpulib -O3 -std=c++17 -S "
-			 "-Wno-unused-command-line-argument -Wno-pass-failed -include %s/tests/hip.h %s -o %s", clang, t->name,
-			 src ? src : ".", options, out);
+	int n = snprintf(
+		to, cap,
+		"%s -x hip --cuda-device-only --offload-arch=%s -nogpuinc -nogpulib -O3 -std=c++17 -S "
+		"-Wno-unused-command-line-argument -Wno-pass-failed -include %s/tests/hip.h %s -o %s",
+		clang, t->name, src ? src : ".", options, out);
 
 	for (size_t i = 0; i < sizeof bitcode / sizeof *bitcode; i++)
-		n += snprintf(to + n, cap - (size_t)n, " -Xclang -mlink-builtin-bitcode -Xclang %s/%s.bc",
-			      bitcode_folder(), bitcode[i]);
+		n += snprintf(to + n, cap - (size_t)n,
+			      " -Xclang -mlink-builtin-bitcode -Xclang %s/%s.bc", bitcode_folder(),
+			      bitcode[i]);
 	// Queries the version, because older versions lack some instructions.
-	n += snprintf(to + n, cap - (size_t)n,
-		      " -Xclang -mlink-builtin-bitcode -Xclang %s/oclc_isa_version_%s.bc -Xclang -mlink-builtin-bitcode "
-		      "-Xclang %s/oclc_wavefrontsize64_%s.bc %s 2>&1",
-		      bitcode_folder(), t->warp == 32 ? "1030" : "90a", bitcode_folder(), t->warp == 32 ? "off" : "on",
-		      in);
+	n += snprintf(
+		to + n, cap - (size_t)n,
+		" -Xclang -mlink-builtin-bitcode -Xclang %s/oclc_isa_version_%s.bc -Xclang -mlink-builtin-bitcode "
+		"-Xclang %s/oclc_wavefrontsize64_%s.bc %s 2>&1",
+		bitcode_folder(), t->warp == 32 ? "1030" : "90a", bitcode_folder(),
+		t->warp == 32 ? "off" : "on", in);
 	return n;
 }
 
@@ -262,8 +281,9 @@ static int usage_of_ptxas(const char *log, struct usage *to, int room)
 		if ((q = strstr(name, " bytes stack frame"))) {
 			while (q > name && q[-1] >= '0' && q[-1] <= '9')
 				q--;
-			sscanf(q, "%d bytes stack frame, %d bytes spill stores, %d bytes spill loads", &u->stack, &stores,
-			       &loads);
+			sscanf(q,
+			       "%d bytes stack frame, %d bytes spill stores, %d bytes spill loads",
+			       &u->stack, &stores, &loads);
 		}
 		u->spilled = stores + loads;
 		if ((q = strstr(name, "Used ")) && (!end || q < end)) {
@@ -293,14 +313,18 @@ static void count_wide(char *ptx, struct usage *to, int n)
 			const size_t length = strcspn(entry + 7, "( ");
 			of = NULL;
 			for (int i = 0; i < n; i++)
-				if (strlen(to[i].kernel) == length && !strncmp(to[i].kernel, entry + 7, length))
+				if (strlen(to[i].kernel) == length &&
+				    !strncmp(to[i].kernel, entry + 7, length))
 					of = &to[i];
 		}
-		const char *four = load ? strstr(load, ".v4.") : NULL, *two = load ? strstr(load, ".v2.") : NULL;
-		const bool global = load && !strstr(load, ".shared") && !strstr(load, ".local") && !strstr(load, ".param");
+		const char *four = load ? strstr(load, ".v4.") : NULL,
+			   *two = load ? strstr(load, ".v2.") : NULL;
+		const bool global = load && !strstr(load, ".shared") && !strstr(load, ".local") &&
+				    !strstr(load, ".param");
 		if (of && strstr(line, "cp.async.cg."))
 			of->wide++;
-		if (of && global && ((four && atoi(four + 5) == 32) || (two && atoi(two + 5) == 64)))
+		if (of && global &&
+		    ((four && atoi(four + 5) == 32) || (two && atoi(two + 5) == 64)))
 			of->wide++;
 	}
 }
@@ -325,7 +349,8 @@ static const char *behind(const char *from, const char *end, const char *key, bo
 {
 	char mark[64];
 	const size_t n = (size_t)(yaml ? snprintf(mark, sizeof mark, " .%s:", key) :
-					 snprintf(mark, sizeof mark, "%c.%s", (char)(0xa1 + strlen(key)), key));
+					 snprintf(mark, sizeof mark, "%c.%s",
+						  (char)(0xa1 + strlen(key)), key));
 
 	for (const char *p = from; from && p + n < end; p++)
 		if (!memcmp(p, mark, n))
@@ -379,8 +404,8 @@ static int words_of(const char *options, char *room, size_t cap, const char **to
 	return n;
 }
 
-static int by_library(const struct library *l, const struct target *t, const char *text, const char *options,
-		      struct usage *to, int room, char **log)
+static int by_library(const struct library *l, const struct target *t, const char *text,
+		      const char *options, struct usage *to, int room, char **log)
 {
 	char arch[40], words[1024];
 	const char *argv[WORDS] = { arch };
@@ -388,7 +413,8 @@ static int by_library(const struct library *l, const struct target *t, const cha
 	size_t bytes = 0;
 	int n = 1, found = -1;
 
-	snprintf(arch, sizeof arch, "--%s=%s", t->amd ? "offload-arch" : "gpu-architecture", t->name);
+	snprintf(arch, sizeof arch, "--%s=%s", t->amd ? "offload-arch" : "gpu-architecture",
+		 t->name);
 	if (strstr(options, "-arch=")) // of a variant of the target
 		n = 0;
 	if (!t->amd)
@@ -438,8 +464,8 @@ static char *whole_of(FILE *f, size_t *bytes)
 	return to ? to : calloc(1, 1);
 }
 
-static int by_clang(const struct target *t, const char *text, const char *options, struct usage *to, int room,
-		    char **log)
+static int by_clang(const struct target *t, const char *text, const char *options, struct usage *to,
+		    int room, char **log)
 {
 	char in[] = "/tmp/gpu_compile_XXXXXX", out[40], line[3000];
 	const int fd = mkstemp(in);
@@ -467,11 +493,13 @@ static int by_clang(const struct target *t, const char *text, const char *option
 	return found;
 }
 
-static int compile(const struct target *t, const char *text, const char *options, struct usage *to, int room, char **log)
+static int compile(const struct target *t, const char *text, const char *options, struct usage *to,
+		   int room, char **log)
 {
 	const struct library *l = t->amd ? hiprtc_for(t) : nvrtc_for(t);
 
-	return l ? by_library(l, t, text, options, to, room, log) : by_clang(t, text, options, to, room, log);
+	return l ? by_library(l, t, text, options, to, room, log) :
+		   by_clang(t, text, options, to, room, log);
 }
 
 // ---- what was compiled before ----
@@ -493,12 +521,15 @@ static uint64_t compiler_hash(const struct target *t)
 	if (*h)
 		return *h;
 	if (l) {
-		const bool found = dladdr(*(void *const *)&l->version, &info) && !stat(info.dli_fname, &st);
-		const uint64_t file[] = { found ? (uint64_t)st.st_size : 0, found ? (uint64_t)st.st_mtim.tv_sec : 0 };
+		const bool found =
+			dladdr(*(void *const *)&l->version, &info) && !stat(info.dli_fname, &st);
+		const uint64_t file[] = { found ? (uint64_t)st.st_size : 0,
+					  found ? (uint64_t)st.st_mtim.tv_sec : 0 };
 		return *h = yk_hash(file, sizeof file, 1);
 	}
 	clang_line(clang_for(t), t, "", "", "", line, sizeof line);
-	snprintf(whole, sizeof whole, "%s --version; cat %s/tests/hip.h", clang_for(t), src ? src : ".");
+	snprintf(whole, sizeof whole, "%s --version; cat %s/tests/hip.h", clang_for(t),
+		 src ? src : ".");
 	FILE *f = popen(whole, "r"); // NOLINT
 	char *said = whole_of(f, &n);
 	*h = yk_hash(said ? said : "", said ? n : 0, yk_hash(line, strlen(line), 2));
@@ -538,8 +569,8 @@ static int kept(const struct target *t, uint64_t hash, struct usage *to, int roo
 	for (int i = 0; i < n && i < room; i++) {
 		struct usage *u = &to[i];
 		memset(u, 0, sizeof *u);
-		if (sscanf(at, " %63s %d %d %d %d %d %d%n", u->kernel, &u->registers, &u->spilled, &u->stack, &u->local,
-			   &u->items, &u->wide, &on) != 7)
+		if (sscanf(at, " %63s %d %d %d %d %d %d%n", u->kernel, &u->registers, &u->spilled,
+			   &u->stack, &u->local, &u->items, &u->wide, &on) != 7)
 			return -1;
 		at += on;
 	}
@@ -555,8 +586,9 @@ static void keep(const struct target *t, uint64_t hash, const struct usage *all,
 		return;
 	at += (size_t)snprintf(line, sizeof line, "%016llx %d", (unsigned long long)hash, n);
 	for (int i = 0; i < n && i < room && at < sizeof line; i++)
-		at += (size_t)snprintf(line + at, sizeof line - at, " %s %d %d %d %d %d %d", all[i].kernel, all[i].registers,
-				       all[i].spilled, all[i].stack, all[i].local, all[i].items, all[i].wide);
+		at += (size_t)snprintf(line + at, sizeof line - at, " %s %d %d %d %d %d %d",
+				       all[i].kernel, all[i].registers, all[i].spilled,
+				       all[i].stack, all[i].local, all[i].items, all[i].wide);
 	FILE *f = at < sizeof line ? fopen(path, "a") : NULL;
 	if (f) {
 		fprintf(f, "%s\n", line);
@@ -564,10 +596,11 @@ static void keep(const struct target *t, uint64_t hash, const struct usage *all,
 	}
 }
 
-int target_compile(const struct target *t, const char *text, const char *options, struct usage *to, int room,
-		   char **log)
+int target_compile(const struct target *t, const char *text, const char *options, struct usage *to,
+		   int room, char **log)
 {
-	const uint64_t hash = yk_hash(text, strlen(text), yk_hash(options, strlen(options), compiler_hash(t)));
+	const uint64_t hash =
+		yk_hash(text, strlen(text), yk_hash(options, strlen(options), compiler_hash(t)));
 	int n = kept(t, hash, to, room);
 
 	*log = NULL;
@@ -585,19 +618,23 @@ static int up(int n, int granule)
 
 int target_occupancy(const struct target *t, const struct usage *u, int items)
 {
-	const int warps = up(items, t->warp) / t->warp, registers = up(u->registers ? u->registers : 1, t->granule);
-	const int local = u->local ? up(u->local, t->local_granule) + t->local_group : t->local_group;
+	const int warps = up(items, t->warp) / t->warp,
+		  registers = up(u->registers ? u->registers : 1, t->granule);
+	const int local =
+		u->local ? up(u->local, t->local_granule) + t->local_group : t->local_group;
 	int by_registers, groups = t->groups;
 
 	if (t->amd) { // warps of a SIMD, among which a group's warps are distributed
 		by_registers = t->registers / registers;
-		by_registers = (by_registers < t->warps ? by_registers : t->warps) * t->simds / warps;
+		by_registers =
+			(by_registers < t->warps ? by_registers : t->warps) * t->simds / warps;
 	} else {      // a quarter of the registers for each scheduler, allocated per warp
 		by_registers = t->registers / 4 / (registers * t->warp) * 4 / warps;
 	}
 	groups = by_registers < groups ? by_registers : groups;
 	if (local && t->local / local < groups)
 		groups = t->local / local;
-	const int max = t->warps * t->simds, active = groups * warps < max ? groups * warps : max / warps * warps;
+	const int max = t->warps * t->simds,
+		  active = groups * warps < max ? groups * warps : max / warps * warps;
 	return active * 100 / max;
 }

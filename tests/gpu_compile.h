@@ -25,9 +25,11 @@ struct target {
 	int warp;     // items
 	int products; // bits of dtypes, as in struct yoke_device_info
 	// Per compute unit or, where registers are per SIMD, for each of `simds`:
-	int registers, warps, simds; // registers: 32-bit per item, times the items of a warp on NVIDIA's
+	// registers: 32-bit per item, times the items of a warp on NVIDIA's
+	int registers, warps, simds;
 	int granule;                 // registers are allocated in multiples of this
-	int local, local_granule, local_group; // bytes; local_group: reserved by the system for each group
+	// bytes; local_group: reserved by the system for each group
+	int local, local_granule, local_group;
 	int groups;
 };
 extern const struct target targets[TARGETS];
@@ -36,8 +38,8 @@ extern const struct target targets[TARGETS];
 bool target_ready(const struct target *, const char **how);
 // Compiles and returns the number of kernels, the first of which are in `to`, or -1; *log, which
 // the caller frees, is set in both cases.
-int target_compile(const struct target *, const char *text, const char *options, struct usage *to, int room,
-		   char **log);
+int target_compile(const struct target *, const char *text, const char *options, struct usage *to,
+		   int room, char **log);
 // Resident warps of groups of `items` on a compute unit, in percent of the maximum.
 int target_occupancy(const struct target *, const struct usage *, int items);
 

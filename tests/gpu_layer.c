@@ -13,12 +13,32 @@
 
 // In the order in which everything() creates them; built objects persist from the kernel on.
 enum call {
-	OPEN, QUEUE, BUFFER, WRAP, PUT, COPY, FINISH, FILL, BUILD, KERNEL, ARG, LAUNCH, FLUSH, MARK, AFTER, STATUS, WAIT,
-	ELAPSED, GET, LOAD, CALLS
+	OPEN,
+	QUEUE,
+	BUFFER,
+	WRAP,
+	PUT,
+	COPY,
+	FINISH,
+	FILL,
+	BUILD,
+	KERNEL,
+	ARG,
+	LAUNCH,
+	FLUSH,
+	MARK,
+	AFTER,
+	STATUS,
+	WAIT,
+	ELAPSED,
+	GET,
+	LOAD,
+	CALLS
 };
 static const char *const names[CALLS] = {
-	"open", "queue", "buffer", "wrap", "put", "copy", "finish", "fill", "build", "kernel", "arg", "launch", "flush",
-	"mark", "after", "status", "wait", "elapsed", "get", "load",
+	"open",  "queue",  "buffer", "wrap",    "put",    "copy",  "finish",
+	"fill",  "build",  "kernel", "arg",     "launch", "flush", "mark",
+	"after", "status", "wait",   "elapsed", "get",    "load",
 };
 enum { LOST = 7, FULL = 9 }; // codes
 
@@ -77,10 +97,16 @@ static int probe(const char **why)
 	*why = "never said";
 	for (int i = 0; i < 2; i++) {
 		struct yk_gpu_device *d = &devices[i];
-		d->info = (struct yoke_device_info){ .size = sizeof d->info, .kind = YOKE_DEVICE_GPU, .units = 4,
-						     .flags = YOKE_DEVICE_UNIFIED, .memory = 1 << 30,
-						     .max_segment = 1 << 28, .align = 64, .max_args = 4096,
-						     .name = "a card", .driver = "1.0" };
+		d->info = (struct yoke_device_info){ .size = sizeof d->info,
+						     .kind = YOKE_DEVICE_GPU,
+						     .units = 4,
+						     .flags = YOKE_DEVICE_UNIFIED,
+						     .memory = 1 << 30,
+						     .max_segment = 1 << 28,
+						     .align = 64,
+						     .max_args = 4096,
+						     .name = "a card",
+						     .driver = "1.0" };
 		d->max_group = d->max_items[0] = d->max_items[1] = 256;
 		d->local_bytes = 1 << 16;
 		d->vector = 1;
@@ -98,7 +124,8 @@ static int open_device(struct yk_gpu_device *d)
 	return said(d, OPEN);
 }
 
-static int build(struct yk_gpu_device *d, const char *text, const char *options, const char *kernel, void **program)
+static int build(struct yk_gpu_device *d, const char *text, const char *options, const char *kernel,
+		 void **program)
 {
 	const int code = note(BUILD);
 
@@ -111,7 +138,8 @@ static int build(struct yk_gpu_device *d, const char *text, const char *options,
 	return 0;
 }
 
-static int load(struct yk_gpu_device *d, const void *binary, size_t bytes, const char *options, void **program)
+static int load(struct yk_gpu_device *d, const void *binary, size_t bytes, const char *options,
+		void **program)
 {
 	(void)d, (void)binary, (void)bytes, (void)options;
 	if (note(LOAD))
@@ -151,7 +179,8 @@ static int arg(void *kernel, uint32_t index, size_t bytes, const void *value)
 	return bytes && value ? note(ARG) : LOST;
 }
 
-static int launch(struct yk_gpu_queue *q, void *kernel, uint32_t dims, const size_t *items, const size_t *group)
+static int launch(struct yk_gpu_queue *q, void *kernel, uint32_t dims, const size_t *items,
+		  const size_t *group)
 {
 	(void)q, (void)kernel;
 	for (uint32_t i = 0; i < dims; i++)
@@ -159,7 +188,8 @@ static int launch(struct yk_gpu_queue *q, void *kernel, uint32_t dims, const siz
 	return note(LAUNCH);
 }
 
-static int buffer_new(struct yk_gpu_device *d, int kind, uint64_t bytes, const void *data, void **buffer, void **host)
+static int buffer_new(struct yk_gpu_device *d, int kind, uint64_t bytes, const void *data,
+		      void **buffer, void **host)
 {
 	int err = make(d, BUFFER, buffer);
 
@@ -181,7 +211,8 @@ static void buffer_free(struct yk_gpu_device *d, void *buffer, void *host)
 	drop(buffer);
 }
 
-static int put(struct yk_gpu_queue *q, void *buffer, uint64_t offset, const void *from, uint64_t bytes)
+static int put(struct yk_gpu_queue *q, void *buffer, uint64_t offset, const void *from,
+	       uint64_t bytes)
 {
 	(void)buffer, (void)offset, (void)from, (void)bytes;
 	return said(q->device, PUT);
@@ -194,14 +225,15 @@ static int get(struct yk_gpu_queue *q, void *buffer, uint64_t offset, void *to, 
 	return said(q->device, GET);
 }
 
-static int copy(struct yk_gpu_queue *q, void *to, uint64_t to_offset, void *from, uint64_t from_offset, uint64_t bytes)
+static int copy(struct yk_gpu_queue *q, void *to, uint64_t to_offset, void *from,
+		uint64_t from_offset, uint64_t bytes)
 {
 	(void)to, (void)to_offset, (void)from, (void)from_offset, (void)bytes;
 	return said(q->device, COPY);
 }
 
-static int fill(struct yk_gpu_queue *q, void *buffer, uint64_t offset, uint64_t bytes, const void *pattern,
-		uint32_t pattern_bytes)
+static int fill(struct yk_gpu_queue *q, void *buffer, uint64_t offset, uint64_t bytes,
+		const void *pattern, uint32_t pattern_bytes)
 {
 	(void)buffer, (void)offset, (void)bytes, (void)pattern, (void)pattern_bytes;
 	return said(q->device, FILL);
@@ -275,18 +307,52 @@ static bool library_always(void)
 	return wants;
 }
 
-static const struct yk_gpu_library library = { "lib", { library_takes, library_record }, library_always, NULL };
+static const struct yk_gpu_library library = {
+	"lib", { library_takes, library_record }, library_always, NULL
+};
 static const struct yoke_setting profile = { sizeof profile, "stub.profile", "bool", "0", "times" };
 
 const struct yk_gpu_driver yk_gpu_driver = {
-	.name = "stub", .title = "Stub", .version = "1", .dialect = YOKE_DIALECT_CUDA, .profile = &profile,
-	.library = { &library }, .code_name = code_name, .is_memory = is_memory, .probe = probe, .open = open_device,
-	.build = build, .load = load, .binary = binary, .program_free = drop, .kernel_new = kernel_new,
-	.kernel_free = drop, .kernel_group = kernel_group, .kernel_params = kernel_params, .arg = arg, .launch = launch,
-	.arg_call = "arg", .launch_call = "launch", .buffer_new = buffer_new, .buffer_wrap = buffer_wrap,
-	.buffer_free = buffer_free, .put = put, .get = get, .copy = copy, .fill = fill, .queue_new = queue_new,
-	.queue_free = drop, .flush = flush, .flush_call = "flush", .finish = finish, .mark = mark, .event_free = drop,
-	.after = after, .status = status, .wait = wait, .elapsed = elapsed,
+	.name = "stub",
+	.title = "Stub",
+	.version = "1",
+	.dialect = YOKE_DIALECT_CUDA,
+	.profile = &profile,
+	.library = { &library },
+	.code_name = code_name,
+	.is_memory = is_memory,
+	.probe = probe,
+	.open = open_device,
+	.build = build,
+	.load = load,
+	.binary = binary,
+	.program_free = drop,
+	.kernel_new = kernel_new,
+	.kernel_free = drop,
+	.kernel_group = kernel_group,
+	.kernel_params = kernel_params,
+	.arg = arg,
+	.launch = launch,
+	.arg_call = "arg",
+	.launch_call = "launch",
+	.buffer_new = buffer_new,
+	.buffer_wrap = buffer_wrap,
+	.buffer_free = buffer_free,
+	.put = put,
+	.get = get,
+	.copy = copy,
+	.fill = fill,
+	.queue_new = queue_new,
+	.queue_free = drop,
+	.flush = flush,
+	.flush_call = "flush",
+	.finish = finish,
+	.mark = mark,
+	.event_free = drop,
+	.after = after,
+	.status = status,
+	.wait = wait,
+	.elapsed = elapsed,
 };
 
 // ---- the backend over it ----
@@ -329,7 +395,9 @@ static void new_map(void)
 	map.insn[0] = (struct yoke_insn){ .op = YOKE_MAP_INPUT, .dtype = yoke_f32 };
 	map.ninsn = (uint16_t)(2 + ++form);
 	for (int i = 1; i < map.ninsn; i++)
-		map.insn[i] = (struct yoke_insn){ .op = YOKE_MAP_NEG, .dtype = yoke_f32, .a = (uint16_t)(i - 1) };
+		map.insn[i] = (struct yoke_insn){ .op = YOKE_MAP_NEG,
+						  .dtype = yoke_f32,
+						  .a = (uint16_t)(i - 1) };
 	map.out[0] = (uint16_t)(map.ninsn - 1);
 }
 
@@ -352,8 +420,12 @@ static int everything(uint32_t other)
 	err = err ? err : gpu->copy(q[0], s[1], 0, s[0], 0, 64);
 	err = err ? err : gpu->put(q[0], s[2], 0, memory, 64); // through its address
 	err = err ? err : gpu->fill(q[0], s[1], 0, 64, "\1", 1);
-	y = x = (struct yoke_view){ .kind = YOKE_VIEW_BUFFER, .dtype = yoke_f32, .rank = 1, .dims = { 16 },
-				    .strides = { 1 }, .align = 64 };
+	y = x = (struct yoke_view){ .kind = YOKE_VIEW_BUFFER,
+				    .dtype = yoke_f32,
+				    .rank = 1,
+				    .dims = { 16 },
+				    .strides = { 1 },
+				    .align = 64 };
 	x.segment = s[0], y.segment = s[1];
 	err = err ? err : gpu->prepare(0, &op, 0, 0, &handle, &bytes);
 	err = err ? err : gpu->run(q[0], handle, &op);
@@ -384,17 +456,20 @@ static void failures(void)
 			const int before = alive;
 			fails[c] = code;
 			int err = everything(c % 2), want = c == BUILD ? YOKE_EUNSUPPORTED :
-							      code == LOST ? YOKE_EDEVICE : YOKE_ENOMEM;
+							    code == LOST ? YOKE_EDEVICE :
+							    YOKE_ENOMEM;
 			const char *line = yoke_error();
 			ok(err == want && strstr(line, names[c]) && strstr(line, code_name(code)) &&
-			   strstr(line, "on stub:") && strstr(line, "(a card, 1.0)"), "%s fails: %s", names[c], line);
-			ok(alive - before == (c > KERNEL ? 2 : 0), "program and kernel are kept if they existed: %d",
-			   alive - before);
+				   strstr(line, "on stub:") && strstr(line, "(a card, 1.0)"),
+			   "%s fails: %s", names[c], line);
+			ok(alive - before == (c > KERNEL ? 2 : 0),
+			   "program and kernel are kept if they existed: %d", alive - before);
 			yoke_error_clear();
 			fails[c] = 0;
 		}
 	ok(!everything(0) && !everything(1), "and everything works afterwards %s", yoke_error());
-	ok(right_text, "texts are complete, groups divide items, events are flushed before they are waited for");
+	ok(right_text,
+	   "texts are complete, groups divide items, events are flushed before they are waited for");
 }
 
 // ---- launches ----
@@ -423,12 +498,13 @@ static void launches(void)
 		set[i] = count[ARG] - set[i];
 	}
 	ok(!err && set[0] == 4 && !set[1] && set[2] == 1 && set[3] == 4,
-	   "numbers of arguments set at first, again, with another offset, after a buffer was released: %d %d %d %d", set[0], set[1],
-	   set[2], set[3]);
+	   "numbers of arguments set at first, again, with another offset, after a buffer was released: %d %d %d %d",
+	   set[0], set[1], set[2], set[3]);
 	const int before = count[FLUSH];
 	for (int i = 0; i < 64 && !err; i++)
 		err = gpu->run(q, handle, &op);
-	ok(!err && count[FLUSH] == before + 4, "64 launches are flushed %d times", count[FLUSH] - before);
+	ok(!err && count[FLUSH] == before + 4, "64 launches are flushed %d times",
+	   count[FLUSH] - before);
 	fails[FLUSH] = LOST;
 	for (int i = 0; i < 16 && !err; i++)
 		err = gpu->run(q, handle, &op);
@@ -457,8 +533,9 @@ static void marks(void)
 			}
 			gpu->event_mark(q, &e[i]);
 		}
-		ok((e[0] == e[1]) == !times && e[1] != e[2] && (e[2] == e[3]) == !times && e[3] != e[4] &&
-		   (e[4] == e[5]) == !times, "event marks are reused unless work or failures came after them, %s times",
+		ok((e[0] == e[1]) == !times && e[1] != e[2] && (e[2] == e[3]) == !times &&
+			   e[3] != e[4] && (e[4] == e[5]) == !times,
+		   "event marks are reused unless work or failures came after them, %s times",
 		   times ? "and not with" : "without");
 		for (int i = 0; i < 6; i++)
 			gpu->event_free(e[i]);
@@ -480,9 +557,12 @@ static void programs(void)
 		new_map();
 		fails[LOAD] = i == 2 ? LOST : 0;
 		int err = gpu->prepare(1, &op, 0, 0, &handle, &bytes);
-		ok(!err && !yoke_error_code() && count[BUILD] == built + builds[i] && count[LOAD] == loaded + loads[i],
+		ok(!err && !yoke_error_code() && count[BUILD] == built + builds[i] &&
+			   count[LOAD] == loaded + loads[i],
 		   "a program %s: %d built, %d loaded",
-		   i == 2 ? "whose binary does not load" : i ? "that is in the cache" : "that nobody has built",
+		   i == 2 ? "whose binary does not load" :
+		   i      ? "that is in the cache" :
+			    "that nobody has built",
 		   count[BUILD] - built, count[LOAD] - loaded);
 		if (!err)
 			gpu->release(handle);
@@ -492,26 +572,37 @@ static void programs(void)
 static void libraries(void)
 {
 	struct yoke_view v[3];
-	struct yoke_op product = { .size = sizeof product, .code = YOKE_OP_CONTRACT, .nout = 1, .nin = 2, .out = v,
+	struct yoke_op product = { .size = sizeof product,
+				   .code = YOKE_OP_CONTRACT,
+				   .nout = 1,
+				   .nin = 2,
+				   .out = v,
 				   .in = v + 1 };
 	void *q, *handle;
 	uint64_t bytes;
 
 	for (int i = 0; i < 3; i++)
-		v[i] = (struct yoke_view){ .kind = YOKE_VIEW_BUFFER, .dtype = yoke_f32, .rank = 2, .dims = { 64, 64 },
-					   .strides = { 64, 1 }, .align = 64 };
+		v[i] = (struct yoke_view){ .kind = YOKE_VIEW_BUFFER,
+					   .dtype = yoke_f32,
+					   .rank = 2,
+					   .dims = { 64, 64 },
+					   .strides = { 64, 1 },
+					   .align = 64 };
 	const uint64_t some = gpu->can(0, &product);
 	uint32_t impl = 0;
-	while (impl < 64 && (!(some >> impl & 1) || strcmp(gpu->impl_name(0, &product, impl), "lib")))
+	while (impl < 64 &&
+	       (!(some >> impl & 1) || strcmp(gpu->impl_name(0, &product, impl), "lib")))
 		impl++;
 	const uint64_t later = impl < 63 ? some >> (impl + 1) << (impl + 1) : 0;
-	ok(later && !strcmp(gpu->impl_name(0, &product, (uint32_t)__builtin_ctzll(later)), "blocks"),
+	ok(later &&
+		   !strcmp(gpu->impl_name(0, &product, (uint32_t)__builtin_ctzll(later)), "blocks"),
 	   "the library precedes the other implementations: %#llx", (unsigned long long)some);
 	wants = true;
 	ok(gpu->can(0, &product) == (uint64_t)1 << impl, "or is the only one, if so requested");
 	for (int i = 0; i < 3; i++)
 		v[i].dtype = yoke_f16;
-	ok(gpu->can(0, &product) && !(gpu->can(0, &product) >> impl & 1), "but not for unsupported products");
+	ok(gpu->can(0, &product) && !(gpu->can(0, &product) >> impl & 1),
+	   "but not for unsupported products");
 	for (int i = 0; i < 3; i++)
 		v[i].dtype = yoke_f32;
 	wants = false;
@@ -534,8 +625,9 @@ int main(void)
 	host.setting = setting;
 	host.cache_get = cache_get;
 	host.cache_put = cache_put;
-	const bool good = !yoke_plugin_init(YOKE_ABI, &host, &gpu) && !strcmp(gpu->name, "stub") && !gpu->probe(&n) &&
-			  !gpu->device_info(1, &info) && !strcmp(info.name, "a card");
+	const bool good = !yoke_plugin_init(YOKE_ABI, &host, &gpu) && !strcmp(gpu->name, "stub") &&
+			  !gpu->probe(&n) && !gpu->device_info(1, &info) &&
+			  !strcmp(info.name, "a card");
 	ok(good && n == 2, "two devices: %u", n);
 	*profiled = '1';
 	failures();

@@ -63,10 +63,16 @@ static int probe(const char **why)
 	for (int i = 0; i < TARGETS; i++) {
 		const struct target *t = &targets[i];
 		struct yk_gpu_device *d = &devices[i];
-		d->info = (struct yoke_device_info){ .size = sizeof d->info, .kind = YOKE_DEVICE_GPU, .units = 108,
+		d->info = (struct yoke_device_info){ .size = sizeof d->info,
+						     .kind = YOKE_DEVICE_GPU,
+						     .units = 108,
 						     .flags = YOKE_DEVICE_F64 | YOKE_DEVICE_F16,
-						     .memory = (uint64_t)1 << 36, .max_segment = (uint64_t)1 << 36,
-						     .align = 256, .max_args = 4096, .name = "a card", .driver = "1" };
+						     .memory = (uint64_t)1 << 36,
+						     .max_segment = (uint64_t)1 << 36,
+						     .align = 256,
+						     .max_args = 4096,
+						     .name = "a card",
+						     .driver = "1" };
 		d->info.products = (uint32_t)t->products;
 		d->max_group = d->max_items[0] = d->max_items[1] = 1024;
 		d->local_bytes = t->amd ? 64 << 10 : 48 << 10;
@@ -90,12 +96,14 @@ static int open_device(struct yk_gpu_device *d)
 	return 0;
 }
 
-static int build(struct yk_gpu_device *d, const char *text, const char *options, const char *kernel, void **program)
+static int build(struct yk_gpu_device *d, const char *text, const char *options, const char *kernel,
+		 void **program)
 {
 	struct text *t = texts;
 
 	(void)kernel;
-	while (t && (t->device != (int)d->index || strcmp(t->options, options) || strcmp(t->text, text)))
+	while (t &&
+	       (t->device != (int)d->index || strcmp(t->options, options) || strcmp(t->text, text)))
 		t = t->next;
 	if (!t) {
 		t = calloc(1, sizeof *t);
@@ -109,7 +117,8 @@ static int build(struct yk_gpu_device *d, const char *text, const char *options,
 	return 0;
 }
 
-static int load(struct yk_gpu_device *d, const void *binary, size_t bytes, const char *options, void **program)
+static int load(struct yk_gpu_device *d, const void *binary, size_t bytes, const char *options,
+		void **program)
 {
 	(void)d, (void)binary, (void)bytes, (void)options, (void)program;
 	return YOKE_EDEVICE;
@@ -174,8 +183,10 @@ static void compute_f64(double *x)
 {
 	const volatile double a = x[0], b = x[1], tiny = x[2], big = x[3], product = a * b;
 
-	x[4] = a + b, x[5] = a - b, x[6] = product, x[7] = a / b, x[8] = sqrt(a), x[9] = product - a;
-	x[10] = tiny * 0.5, x[11] = big * a, x[12] = (double)(int64_t)(a * 1e15), x[13] = (double)(float)a;
+	x[4] = a + b, x[5] = a - b, x[6] = product, x[7] = a / b, x[8] = sqrt(a),
+	x[9] = product - a;
+	x[10] = tiny * 0.5, x[11] = big * a, x[12] = (double)(int64_t)(a * 1e15),
+	x[13] = (double)(float)a;
 }
 
 // Requirements of units.cl on matrix units.
@@ -207,7 +218,8 @@ static void compute_units(char *data, const char *options)
 	}
 }
 
-static int launch(struct yk_gpu_queue *q, void *kernel, uint32_t dims, const size_t *items, const size_t *group)
+static int launch(struct yk_gpu_queue *q, void *kernel, uint32_t dims, const size_t *items,
+		  const size_t *group)
 {
 	struct used *k = kernel;
 
@@ -226,7 +238,8 @@ static int launch(struct yk_gpu_queue *q, void *kernel, uint32_t dims, const siz
 	return 0;
 }
 
-static int buffer_new(struct yk_gpu_device *d, int kind, uint64_t bytes, const void *data, void **buffer, void **host)
+static int buffer_new(struct yk_gpu_device *d, int kind, uint64_t bytes, const void *data,
+		      void **buffer, void **host)
 {
 	struct buffer *b = calloc(1, sizeof *b + (data || kind == YOKE_SEGMENT_HOST ? bytes : 0));
 
@@ -251,7 +264,8 @@ static void buffer_free(struct yk_gpu_device *d, void *buffer, void *host)
 	free(buffer);
 }
 
-static int put(struct yk_gpu_queue *q, void *buffer, uint64_t offset, const void *from, uint64_t bytes)
+static int put(struct yk_gpu_queue *q, void *buffer, uint64_t offset, const void *from,
+	       uint64_t bytes)
 {
 	(void)q, (void)buffer, (void)offset, (void)from, (void)bytes;
 	return 0;
@@ -269,14 +283,15 @@ static int get(struct yk_gpu_queue *q, void *buffer, uint64_t offset, void *to, 
 	return 0;
 }
 
-static int copy(struct yk_gpu_queue *q, void *to, uint64_t to_offset, void *from, uint64_t from_offset, uint64_t bytes)
+static int copy(struct yk_gpu_queue *q, void *to, uint64_t to_offset, void *from,
+		uint64_t from_offset, uint64_t bytes)
 {
 	(void)q, (void)to, (void)to_offset, (void)from, (void)from_offset, (void)bytes;
 	return 0;
 }
 
-static int fill(struct yk_gpu_queue *q, void *buffer, uint64_t offset, uint64_t bytes, const void *pattern,
-		uint32_t pattern_bytes)
+static int fill(struct yk_gpu_queue *q, void *buffer, uint64_t offset, uint64_t bytes,
+		const void *pattern, uint32_t pattern_bytes)
 {
 	(void)q, (void)buffer, (void)offset, (void)bytes, (void)pattern, (void)pattern_bytes;
 	return 0;
@@ -333,17 +348,51 @@ static int elapsed(struct yk_gpu_event *from, struct yk_gpu_event *to, uint64_t 
 	return 0;
 }
 
-static const struct yoke_setting profile = { sizeof profile, "notes.profile", "bool", "0", "times" };
+static const struct yoke_setting profile = { sizeof profile, "notes.profile", "bool", "0",
+					     "times" };
 
 const struct yk_gpu_driver yk_gpu_driver = {
-	.name = "notes", .title = "Notes", .version = "1", .dialect = YOKE_DIALECT_CUDA, .profile = &profile,
-	.code_name = code_name, .is_memory = is_memory, .probe = probe, .open = open_device, .build = build, .load = load,
-	.binary = binary, .program_free = keep, .kernel_new = kernel_new, .kernel_free = keep,
-	.kernel_sized = kernel_sized, .sized_call = "sized", .kernel_group = kernel_group, .kernel_params = kernel_params, .arg = arg, .launch = launch, .arg_call = "arg",
-	.launch_call = "launch", .buffer_new = buffer_new, .buffer_wrap = buffer_wrap, .buffer_free = buffer_free,
-	.put = put, .get = get, .copy = copy, .fill = fill, .queue_new = queue_new, .queue_free = free, .flush = flush,
-	.flush_call = "flush", .finish = finish, .mark = mark, .event_free = free, .after = after, .status = status,
-	.wait = wait, .elapsed = elapsed,
+	.name = "notes",
+	.title = "Notes",
+	.version = "1",
+	.dialect = YOKE_DIALECT_CUDA,
+	.profile = &profile,
+	.code_name = code_name,
+	.is_memory = is_memory,
+	.probe = probe,
+	.open = open_device,
+	.build = build,
+	.load = load,
+	.binary = binary,
+	.program_free = keep,
+	.kernel_new = kernel_new,
+	.kernel_free = keep,
+	.kernel_sized = kernel_sized,
+	.sized_call = "sized",
+	.kernel_group = kernel_group,
+	.kernel_params = kernel_params,
+	.arg = arg,
+	.launch = launch,
+	.arg_call = "arg",
+	.launch_call = "launch",
+	.buffer_new = buffer_new,
+	.buffer_wrap = buffer_wrap,
+	.buffer_free = buffer_free,
+	.put = put,
+	.get = get,
+	.copy = copy,
+	.fill = fill,
+	.queue_new = queue_new,
+	.queue_free = free,
+	.flush = flush,
+	.flush_call = "flush",
+	.finish = finish,
+	.mark = mark,
+	.event_free = free,
+	.after = after,
+	.status = status,
+	.wait = wait,
+	.elapsed = elapsed,
 };
 
 // ---- asking ----
@@ -361,8 +410,12 @@ static void ask(uint32_t device, struct yoke_op *op)
 		void *handle;
 		if (!(some >> i & 1) || gpu->prepare(device, op, i, 0, &handle, &bytes))
 			continue;
-		op->workspace = (struct yoke_view){ .kind = YOKE_VIEW_BUFFER, .segment = segment[device],
-						    .dtype = yoke_u8, .rank = 1, .strides = { 1 }, .align = 256,
+		op->workspace = (struct yoke_view){ .kind = YOKE_VIEW_BUFFER,
+						    .segment = segment[device],
+						    .dtype = yoke_u8,
+						    .rank = 1,
+						    .strides = { 1 },
+						    .align = 256,
 						    .dims = { (int64_t)bytes } };
 		gpu->run(queue[device], handle, op);
 		gpu->release(handle);
@@ -374,7 +427,8 @@ static void ask_case(uint32_t device, struct yk_case *c)
 {
 	for (uint32_t k = 0; k < c->views; k++) {
 		struct yoke_view *v = &c->view[k];
-		const uint64_t at = c->array[k].origin + c->array[k].shift * yoke_dtype_size(v->dtype) + 256;
+		const uint64_t at =
+			c->array[k].origin + c->array[k].shift * yoke_dtype_size(v->dtype) + 256;
 		if (v->kind != YOKE_VIEW_BUFFER)
 			continue;
 		v->segment = segment[device];
@@ -394,10 +448,15 @@ static void ask_conform(uint32_t device, bool quick, struct yk_case *c, struct y
 					ask_case(device, c);
 }
 
-static struct yoke_view dense(uint32_t device, int dtype, int rank, int64_t a, int64_t b, int64_t c, int64_t d)
+static struct yoke_view dense(uint32_t device, int dtype, int rank, int64_t a, int64_t b, int64_t c,
+			      int64_t d)
 {
-	struct yoke_view v = { .kind = YOKE_VIEW_BUFFER, .dtype = (uint8_t)dtype, .rank = (uint8_t)rank, .align = 256,
-			       .segment = segment[device], .dims = { a, b, c, d } };
+	struct yoke_view v = { .kind = YOKE_VIEW_BUFFER,
+			       .dtype = (uint8_t)dtype,
+			       .rank = (uint8_t)rank,
+			       .align = 256,
+			       .segment = segment[device],
+			       .dims = { a, b, c, d } };
 	int64_t n = 1;
 
 	for (int i = rank - 1; i >= 0; i--) {
@@ -419,13 +478,18 @@ static void ask_products(uint32_t device, int dtype, int64_t m, int64_t n, int64
 {
 	const int to = dtype == yoke_i8 || dtype == yoke_u8 ? yoke_i32 : dtype;
 
-	for (int form = 0; form < 3; form++) { // the plain products, and the transposed ones of gradients
+	// the plain products, and the transposed ones of gradients
+	for (int form = 0; form < 3; form++) {
 		struct yoke_view v[3] = { dense(device, to, 2, m, n, 0, 0),
 					  form == 2 ? dense(device, dtype, 2, k, m, 0, 0) :
 						      dense(device, dtype, 2, m, k, 0, 0),
 					  form == 1 ? dense(device, dtype, 2, n, k, 0, 0) :
 						      dense(device, dtype, 2, k, n, 0, 0) };
-		struct yoke_op op = { .size = sizeof op, .code = YOKE_OP_CONTRACT, .nout = 1, .nin = 2, .out = v,
+		struct yoke_op op = { .size = sizeof op,
+				      .code = YOKE_OP_CONTRACT,
+				      .nout = 1,
+				      .nin = 2,
+				      .out = v,
 				      .in = v + 1 };
 		if (form)
 			turn(&v[form == 1 ? 2 : 1]);
@@ -435,32 +499,54 @@ static void ask_products(uint32_t device, int dtype, int64_t m, int64_t n, int64
 
 static void ask_rows(uint32_t device, int dtype, int64_t rows, int64_t cols)
 {
-	const struct yoke_view x = dense(device, dtype, 2, rows, cols, 0, 0), w = dense(device, dtype, 1, cols, 0, 0, 0),
+	const struct yoke_view x = dense(device, dtype, 2, rows, cols, 0, 0),
+			       w = dense(device, dtype, 1, cols, 0, 0, 0),
 			       s = dense(device, yoke_f32, 1, rows, 0, 0, 0);
 	struct yoke_view soft[] = { x, x, x }, norm[] = { x, s, s, x, w, w },
 			 back[] = { x, w, w, x, w, s, s, x };
-	struct yoke_op op = { .size = sizeof op, .code = YOKE_OP_SOFTMAX, .nout = 1, .nin = 1, .out = soft,
-			      .in = soft + 1, .nattr = 1 };
+	struct yoke_op op = { .size = sizeof op,
+			      .code = YOKE_OP_SOFTMAX,
+			      .nout = 1,
+			      .nin = 1,
+			      .out = soft,
+			      .in = soft + 1,
+			      .nattr = 1 };
 
 	ask(device, &op);
 	op.code = YOKE_OP_SOFTMAX_BACKWARD;
 	op.nin = 2;
 	ask(device, &op);
-	op = (struct yoke_op){ .size = sizeof op, .code = YOKE_OP_LAYER_NORM, .nout = 3, .nin = 3, .out = norm,
-			       .in = norm + 3, .nattr = 1 };
+	op = (struct yoke_op){ .size = sizeof op,
+			       .code = YOKE_OP_LAYER_NORM,
+			       .nout = 3,
+			       .nin = 3,
+			       .out = norm,
+			       .in = norm + 3,
+			       .nattr = 1 };
 	ask(device, &op);
-	op = (struct yoke_op){ .size = sizeof op, .code = YOKE_OP_LAYER_NORM_BACKWARD, .nout = 3, .nin = 5, .out = back,
-			       .in = back + 3, .nattr = 1 };
+	op = (struct yoke_op){ .size = sizeof op,
+			       .code = YOKE_OP_LAYER_NORM_BACKWARD,
+			       .nout = 3,
+			       .nin = 5,
+			       .out = back,
+			       .in = back + 3,
+			       .nattr = 1 };
 	ask(device, &op);
 }
 
 static void ask_attention(uint32_t device, int dtype, int64_t d)
 {
-	const struct yoke_view x = dense(device, dtype, 4, 4, 1024, 12, d), lse = dense(device, yoke_f32, 3, 4, 12, 1024, 0),
+	const struct yoke_view x = dense(device, dtype, 4, 4, 1024, 12, d),
+			       lse = dense(device, yoke_f32, 3, 4, 12, 1024, 0),
 			       none = { .kind = YOKE_VIEW_NONE };
 	struct yoke_view on[] = { x, lse, x, x, x, none, none, none, none },
 			 back[] = { x, x, x, x, x, x, none, none, none, x, lse, x, none };
-	struct yoke_op op = { .size = sizeof op, .code = YOKE_OP_ATTENTION, .nout = 2, .nin = 7, .out = on, .in = on + 2,
+	struct yoke_op op = { .size = sizeof op,
+			      .code = YOKE_OP_ATTENTION,
+			      .nout = 2,
+			      .nin = 7,
+			      .out = on,
+			      .in = on + 2,
 			      .nattr = 3 };
 
 	op.attr[0].i = 1;
@@ -474,13 +560,23 @@ static void ask_attention(uint32_t device, int dtype, int64_t d)
 // 64 channels to 64 by windows of 3 x 3, on images of 56 x 56; its gradients; a pool's.
 static void ask_conv(uint32_t device, int dtype)
 {
-	const struct yoke_view x = dense(device, dtype, 4, 32, 64, 56, 56), w = dense(device, dtype, 4, 64, 64, 3, 3),
+	const struct yoke_view x = dense(device, dtype, 4, 32, 64, 56, 56),
+			       w = dense(device, dtype, 4, 64, 64, 3, 3),
 			       windows = dense(device, dtype, 4, 32 * 64, 28, 56, 2),
 			       pooled = dense(device, dtype, 3, 32 * 64, 56, 56, 0);
-	struct yoke_view conv[] = { x, x, w }, by_x[] = { x, x, w }, by_w[] = { w, x, x }, add[] = { pooled, windows };
+	struct yoke_view conv[] = { x, x, w }, by_x[] = { x, x, w }, by_w[] = { w, x, x },
+			 add[] = { pooled, windows };
 	const int64_t axis = 1 | 1 << 16 | (int64_t)1 << 32 | (int64_t)1 << 48;
-	struct yoke_op op = { .size = sizeof op, .code = YOKE_OP_CONV, .nout = 1, .nin = 2, .out = conv, .in = conv + 1,
-			      .nattr = 5, .attr = { { .i = 1 }, { .i = axis }, { .i = axis }, { .i = 56 }, { .i = 56 } } };
+	struct yoke_op op = {
+		.size = sizeof op,
+		.code = YOKE_OP_CONV,
+		.nout = 1,
+		.nin = 2,
+		.out = conv,
+		.in = conv + 1,
+		.nattr = 5,
+		.attr = { { .i = 1 }, { .i = axis }, { .i = axis }, { .i = 56 }, { .i = 56 } }
+	};
 
 	ask(device, &op);
 	op.code = YOKE_OP_CONV_X, op.out = by_x, op.in = by_x + 1;
@@ -488,9 +584,16 @@ static void ask_conv(uint32_t device, int dtype)
 	op.code = YOKE_OP_CONV_W, op.out = by_w, op.in = by_w + 1;
 	op.attr[3].i = op.attr[4].i = 3;
 	ask(device, &op);
-	op = (struct yoke_op){ .size = sizeof op, .code = YOKE_OP_WINDOW_ADD, .nout = 1, .nin = 1, .out = add,
-			       .in = add + 1, .nattr = 5,
-			       .attr = { { .i = 1 }, { .i = 2 }, { .i = 2 }, { .i = 1 }, { .i = 56 } } };
+	op = (struct yoke_op){
+		.size = sizeof op,
+		.code = YOKE_OP_WINDOW_ADD,
+		.nout = 1,
+		.nin = 1,
+		.out = add,
+		.in = add + 1,
+		.nattr = 5,
+		.attr = { { .i = 1 }, { .i = 2 }, { .i = 2 }, { .i = 1 }, { .i = 56 } }
+	};
 	ask(device, &op);
 }
 
@@ -501,22 +604,39 @@ static void ask_places(uint32_t device)
 	for (int64_t n = 512; n <= 4096; n *= 8) {
 		const struct yoke_view x = dense(device, yoke_f32, 2, 4096, n, 0, 0);
 		struct yoke_view all[] = { x, dense(device, yoke_i64, 2, 4096, n, 0, 0), x };
-		struct yoke_op op = { .size = sizeof op, .code = YOKE_OP_SORT, .nout = 2, .nin = 1, .out = all,
-				      .in = all + 2, .nattr = 2, .attr = { { .i = n } } };
+		struct yoke_op op = { .size = sizeof op,
+				      .code = YOKE_OP_SORT,
+				      .nout = 2,
+				      .nin = 1,
+				      .out = all,
+				      .in = all + 2,
+				      .nattr = 2,
+				      .attr = { { .i = n } } };
 		ask(device, &op);
 	}
 	const struct yoke_view none = { .kind = YOKE_VIEW_NONE };
 	struct yoke_view all[] = { dense(device, yoke_f32, 2, 50304, 768, 0, 0), none,
-				   dense(device, yoke_i32, 1, 8192, 0, 0, 0), dense(device, yoke_f32, 2, 8192, 768, 0, 0) };
-	struct yoke_op op = { .size = sizeof op, .code = YOKE_OP_SCATTER_ADD, .nout = 1, .nin = 3, .out = all,
+				   dense(device, yoke_i32, 1, 8192, 0, 0, 0),
+				   dense(device, yoke_f32, 2, 8192, 768, 0, 0) };
+	struct yoke_op op = { .size = sizeof op,
+			      .code = YOKE_OP_SCATTER_ADD,
+			      .nout = 1,
+			      .nin = 3,
+			      .out = all,
 			      .in = all + 1 };
 
 	ask(device, &op);
 	const struct yoke_view x = dense(device, yoke_f32, 1, 1 << 20, 0, 0, 0);
-	struct yoke_view some[] = { dense(device, yoke_f32, 1, 10000, 0, 0, 0), dense(device, yoke_i32, 1, 10000, 0, 0, 0),
-				    x, x, x };
-	op = (struct yoke_op){ .size = sizeof op, .code = YOKE_OP_LARGEST, .nout = 3, .nin = 2, .out = some, .in = some + 3,
-			       .nattr = 1, .attr = { { .i = 10000 } } };
+	struct yoke_view some[] = { dense(device, yoke_f32, 1, 10000, 0, 0, 0),
+				    dense(device, yoke_i32, 1, 10000, 0, 0, 0), x, x, x };
+	op = (struct yoke_op){ .size = sizeof op,
+			       .code = YOKE_OP_LARGEST,
+			       .nout = 3,
+			       .nin = 2,
+			       .out = some,
+			       .in = some + 3,
+			       .nattr = 1,
+			       .attr = { { .i = 10000 } } };
 	ask(device, &op);
 }
 
@@ -525,10 +645,19 @@ static void ask_maps(uint32_t device, int dtype)
 {
 	struct yoke_map map = { .size = sizeof map, .ninsn = 4, .nin = 2, .nout = 1, .out = { 3 } };
 	struct yoke_view v[48];
-	struct yoke_op op = { .size = sizeof op, .code = YOKE_OP_MAP, .nout = 1, .nin = 2, .out = v, .in = v + 1, .map = &map,
-			      .rank = 1, .dims = { 1 << 20 } };
+	struct yoke_op op = { .size = sizeof op,
+			      .code = YOKE_OP_MAP,
+			      .nout = 1,
+			      .nin = 2,
+			      .out = v,
+			      .in = v + 1,
+			      .map = &map,
+			      .rank = 1,
+			      .dims = { 1 << 20 } };
 	static const struct yoke_insn program[] = {
-		{ .op = YOKE_MAP_INPUT, .a = 0 }, { .op = YOKE_MAP_INPUT, .a = 1 }, { .op = YOKE_MAP_MUL, .a = 0, .b = 1 },
+		{ .op = YOKE_MAP_INPUT, .a = 0 },
+		{ .op = YOKE_MAP_INPUT, .a = 1 },
+		{ .op = YOKE_MAP_MUL, .a = 0, .b = 1 },
 		{ .op = YOKE_MAP_ADD, .a = 2, .b = 0 },
 	};
 
@@ -557,11 +686,18 @@ static void ask_maps(uint32_t device, int dtype)
 static void ask_quantized(uint32_t device, int dtype, int format, int64_t m)
 {
 	const int64_t k = 4096, bytes = format == YOKE_QUANT_Q4_K ? k / 256 * 144 : k / 32 * 18;
-	struct yoke_view v[] = { dense(device, dtype, 2, m, k, 0, 0), dense(device, dtype, 2, m, k, 0, 0),
+	struct yoke_view v[] = { dense(device, dtype, 2, m, k, 0, 0),
+				 dense(device, dtype, 2, m, k, 0, 0),
 				 dense(device, yoke_u8, 2, k, bytes, 0, 0) },
 			 all[] = { dense(device, dtype, 2, k, k, 0, 0), v[2] };
-	struct yoke_op op = { .size = sizeof op, .code = YOKE_OP_QLINEAR, .nout = 1, .nin = 2, .out = v, .in = v + 1,
-			      .nattr = 2, .attr = { { .i = format }, { .i = k } } };
+	struct yoke_op op = { .size = sizeof op,
+			      .code = YOKE_OP_QLINEAR,
+			      .nout = 1,
+			      .nin = 2,
+			      .out = v,
+			      .in = v + 1,
+			      .nattr = 2,
+			      .attr = { { .i = format }, { .i = k } } };
 
 	ask(device, &op);
 	op.code = YOKE_OP_DEQUANT;
@@ -633,7 +769,8 @@ static int compile(const struct text *t, struct usage all[ROOM])
 	const int n = target_compile(g, t->text, t->options, all, ROOM, &log);
 
 	if (n < 0)
-		ok(false, "%s: %s does not compile: %.1500s", g->name, name_of(t, name, sizeof name), log ? log : "");
+		ok(false, "%s: %s does not compile: %.1500s", g->name,
+		   name_of(t, name, sizeof name), log ? log : "");
 	free(log);
 	return n < ROOM ? n : ROOM;
 }
@@ -653,9 +790,11 @@ static void judge(const struct text *t, int *compiled, int *kernels)
 			continue;
 		(*kernels)++;
 		if (all[i].spilled > FEW || getenv("YOKE_TEST_SHOW"))
-			ok(all[i].spilled <= FEW, "%s: %s of %s: %d registers, %d spilled, %d of stack, %d local, %d items, %d wide loads, %d %%",
-			   g->name, u->name, name, all[i].registers, all[i].spilled, all[i].stack, all[i].local, u->items,
-			   all[i].wide, target_occupancy(g, &all[i], u->items ? u->items : 256));
+			ok(all[i].spilled <= FEW,
+			   "%s: %s of %s: %d registers, %d spilled, %d of stack, %d local, %d items, %d wide loads, %d %%",
+			   g->name, u->name, name, all[i].registers, all[i].spilled, all[i].stack,
+			   all[i].local, u->items, all[i].wide,
+			   target_occupancy(g, &all[i], u->items ? u->items : 256));
 	}
 }
 
@@ -669,33 +808,121 @@ static const struct row {
 	int min;
 	bool wide; // it loads 16 bytes at a time
 } rows[] = {
-	{ "product, f32, 128 x 128", "contract_blocks", { "-DTM=8", "-DA_FORM=3 -DB_FORM=2", "-DDTYPE=1" }, 10, true },
-	{ "product, f32, 64 x 64", "contract_blocks", { "-DTM=4", "-DA_FORM=3 -DB_FORM=2", "-DDTYPE=1" }, 10, true },
-	{ "product, f16, matrix units, 128 x 128", "contract_matrix", { "-DTILES_M=4", "-DA_FORM=3 -DB_FORM=2", "-DDTYPE=3" }, 10, true },
-	{ "product, f16, matrix units, 64 x 64", "contract_matrix", { "-DTILES_M=2", "-DA_FORM=3 -DB_FORM=2", "-DDTYPE=3" }, 10, true },
-	{ "product, bf16, matrix units, 128 x 128", "contract_matrix", { "-DTILES_M=4", "-DA_FORM=3 -DB_FORM=2", "-DDTYPE=4" }, 10, true },
-	{ "product, f32 as tf32, 128 x 128", "contract_matrix", { "-DTILES_M=4", "-DA_FORM=3 -DB_FORM=2", "-DDTYPE=1" }, 10, false },
-	{ "product, i8 to i32, matrix units, 128 x 128", "contract_matrix", { "-DTILES_M=4", "-DA_FORM=3 -DB_FORM=2", "-DDTYPE=5 -DRESULT=7" }, 10, true },
-	{ "product, f16, tiles in stages, 128 x 128", "contract_stages", { "-DTILES_N=4", "-DA_FORM=3 -DB_FORM=2", "-DDTYPE=3" }, 10, true },
-	{ "product, bf16, tiles in stages, 128 x 128", "contract_stages", { "-DTILES_N=4", "-DA_FORM=3 -DB_FORM=2", "-DDTYPE=4" }, 10, true },
-	{ "product, bf16, tiles in stages, 64 x 64", "contract_stages", { "-DTILES_N=2", "-DA_FORM=3 -DB_FORM=2", "-DDTYPE=4" }, 10, true },
-	{ "product, f32 as tf32, tiles in stages, 128 x 128", "contract_stages", { "-DTILES_N=4", "-DA_FORM=3 -DB_FORM=2", "-DDTYPE=1" }, 10, true },
-	{ "product, i8 to i32, tiles in stages, 128 x 128", "contract_stages", { "-DTILES_N=4", "-DA_FORM=3 -DB_FORM=3", "-DDTYPE=5 -DRESULT=7" }, 10, true },
-	{ "product, f16, warp groups, 128 x 128", "contract_wgmma", { "-DBN=128", "-DA_FORM=3 -DB_FORM=2", "-DDTYPE=3" }, 10, true },
-	{ "product, bf16, warp groups, 128 x 128", "contract_wgmma", { "-DBN=128", "-DA_FORM=3 -DB_FORM=2", "-DDTYPE=4" }, 10, true },
-	{ "product, bf16, warp groups, 128 x 256", "contract_wgmma", { "-DBN=256", "-DA_FORM=3 -DB_FORM=2", "-DDTYPE=4" }, 10, true },
+	{ "product, f32, 128 x 128",
+	  "contract_blocks",
+	  { "-DTM=8", "-DA_FORM=3 -DB_FORM=2", "-DDTYPE=1" },
+	  10,
+	  true },
+	{ "product, f32, 64 x 64",
+	  "contract_blocks",
+	  { "-DTM=4", "-DA_FORM=3 -DB_FORM=2", "-DDTYPE=1" },
+	  10,
+	  true },
+	{ "product, f16, matrix units, 128 x 128",
+	  "contract_matrix",
+	  { "-DTILES_M=4", "-DA_FORM=3 -DB_FORM=2", "-DDTYPE=3" },
+	  10,
+	  true },
+	{ "product, f16, matrix units, 64 x 64",
+	  "contract_matrix",
+	  { "-DTILES_M=2", "-DA_FORM=3 -DB_FORM=2", "-DDTYPE=3" },
+	  10,
+	  true },
+	{ "product, bf16, matrix units, 128 x 128",
+	  "contract_matrix",
+	  { "-DTILES_M=4", "-DA_FORM=3 -DB_FORM=2", "-DDTYPE=4" },
+	  10,
+	  true },
+	{ "product, f32 as tf32, 128 x 128",
+	  "contract_matrix",
+	  { "-DTILES_M=4", "-DA_FORM=3 -DB_FORM=2", "-DDTYPE=1" },
+	  10,
+	  false },
+	{ "product, i8 to i32, matrix units, 128 x 128",
+	  "contract_matrix",
+	  { "-DTILES_M=4", "-DA_FORM=3 -DB_FORM=2", "-DDTYPE=5 -DRESULT=7" },
+	  10,
+	  true },
+	{ "product, f16, tiles in stages, 128 x 128",
+	  "contract_stages",
+	  { "-DTILES_N=4", "-DA_FORM=3 -DB_FORM=2", "-DDTYPE=3" },
+	  10,
+	  true },
+	{ "product, bf16, tiles in stages, 128 x 128",
+	  "contract_stages",
+	  { "-DTILES_N=4", "-DA_FORM=3 -DB_FORM=2", "-DDTYPE=4" },
+	  10,
+	  true },
+	{ "product, bf16, tiles in stages, 64 x 64",
+	  "contract_stages",
+	  { "-DTILES_N=2", "-DA_FORM=3 -DB_FORM=2", "-DDTYPE=4" },
+	  10,
+	  true },
+	{ "product, f32 as tf32, tiles in stages, 128 x 128",
+	  "contract_stages",
+	  { "-DTILES_N=4", "-DA_FORM=3 -DB_FORM=2", "-DDTYPE=1" },
+	  10,
+	  true },
+	{ "product, i8 to i32, tiles in stages, 128 x 128",
+	  "contract_stages",
+	  { "-DTILES_N=4", "-DA_FORM=3 -DB_FORM=3", "-DDTYPE=5 -DRESULT=7" },
+	  10,
+	  true },
+	{ "product, f16, warp groups, 128 x 128",
+	  "contract_wgmma",
+	  { "-DBN=128", "-DA_FORM=3 -DB_FORM=2", "-DDTYPE=3" },
+	  10,
+	  true },
+	{ "product, bf16, warp groups, 128 x 128",
+	  "contract_wgmma",
+	  { "-DBN=128", "-DA_FORM=3 -DB_FORM=2", "-DDTYPE=4" },
+	  10,
+	  true },
+	{ "product, bf16, warp groups, 128 x 256",
+	  "contract_wgmma",
+	  { "-DBN=256", "-DA_FORM=3 -DB_FORM=2", "-DDTYPE=4" },
+	  10,
+	  true },
 	{ "product, k split, parts added", "contract_join", { "-DDTYPE=1" }, 50, false },
 	{ "product, f16, 8 rows", "contract_rows_n", { "-DROWS=8", "-DDTYPE=3" }, 30, false },
-	{ "quantized product, Q4_0, f32, one row", "qlinear_rows", { "-DROWS=1", "-DSTORE=0", "-DFORMAT=2" }, 30, true },
-	{ "quantized product, Q4_K, f16, one row", "qlinear_rows", { "-DROWS=1", "-DSTORE=1", "-DFORMAT=12" }, 30, false },
-	{ "quantized product, Q4_K, f32, 128 x 128", "qlinear_tiles", { "-DTM=8", "-DSTORE=0", "-DFORMAT=12" }, 10, true },
-	{ "quantized product, Q4_K, f32, matrix units", "qlinear_matrix", { "-DTILES_M=4", "-DSTORE=0", "-DFORMAT=12" }, 10, true },
-	{ "quantized product, Q4_K, bf16, matrix units", "qlinear_matrix", { "-DTILES_M=4", "-DSTORE=2", "-DFORMAT=12" }, 10, false },
-	{ "quantized weights decoded, Q4_K, f32", "dequant", { "-DSTORE=0", "-DFORMAT=12" }, 50, true },
+	{ "quantized product, Q4_0, f32, one row",
+	  "qlinear_rows",
+	  { "-DROWS=1", "-DSTORE=0", "-DFORMAT=2" },
+	  30,
+	  true },
+	{ "quantized product, Q4_K, f16, one row",
+	  "qlinear_rows",
+	  { "-DROWS=1", "-DSTORE=1", "-DFORMAT=12" },
+	  30,
+	  false },
+	{ "quantized product, Q4_K, f32, 128 x 128",
+	  "qlinear_tiles",
+	  { "-DTM=8", "-DSTORE=0", "-DFORMAT=12" },
+	  10,
+	  true },
+	{ "quantized product, Q4_K, f32, matrix units",
+	  "qlinear_matrix",
+	  { "-DTILES_M=4", "-DSTORE=0", "-DFORMAT=12" },
+	  10,
+	  true },
+	{ "quantized product, Q4_K, bf16, matrix units",
+	  "qlinear_matrix",
+	  { "-DTILES_M=4", "-DSTORE=2", "-DFORMAT=12" },
+	  10,
+	  false },
+	{ "quantized weights decoded, Q4_K, f32",
+	  "dequant",
+	  { "-DSTORE=0", "-DFORMAT=12" },
+	  50,
+	  true },
 	{ "map, f32", "map", { "-DMAP_QUAD=1" }, 50, true },
 	{ "update of lists, f32", "list_map", { "-DMAP_QUAD=1" }, 50, true },
 	{ "sum over lists, f32", "list_reduce", { "-DMAP_QUAD=1", "-DOUT=1" }, 50, true },
-	{ "softmax, f32, rows of 768", "softmax", { "-DSTORE=0", "-DITEMS=64", "-DHELD=3" }, 30, true },
+	{ "softmax, f32, rows of 768",
+	  "softmax",
+	  { "-DSTORE=0", "-DITEMS=64", "-DHELD=3" },
+	  30,
+	  true },
 	{ "softmax, f32, rows of 50304", "softmax", { "-DSTORE=0", "-DITEMS=256" }, 30, true },
 	{ "softmax backward, f32", "softmax_backward", { "-DSTORE=0", "-DITEMS=128" }, 30, true },
 	{ "layer norm, f32, rows of 768", "norm_rows", { "-DSTORE=0", "-DITEMS=128" }, 30, true },
@@ -714,14 +941,46 @@ static const struct row {
 	{ "attention, f16, D 64", "attention_tiles", { "-DSTORE=1", "-DHEAD=64" }, 10, false },
 	{ "attention, f16, D 128", "attention_tiles", { "-DSTORE=1", "-DHEAD=128" }, 10, false },
 	{ "attention, f16, D 256", "attention_tiles", { "-DSTORE=1", "-DHEAD=256" }, 10, false },
-	{ "attention, f16, matrix units, D 64", "attention_matrix", { "-DSTORE=1", "-DHEAD=64" }, 10, false },
-	{ "attention, bf16, warp groups, D 64", "attention_wgmma", { "-DSTORE=2", "-DHEAD=64" }, 10, true },
-	{ "attention, bf16, warp groups, D 128", "attention_wgmma", { "-DSTORE=2", "-DHEAD=128" }, 10, true },
-	{ "attention, f16, matrix units, D 128", "attention_matrix", { "-DSTORE=1", "-DHEAD=128" }, 10, false },
-	{ "attention backward, keys, f16, matrix units, D 64", "attention_matrix_keys", { "-DSTORE=1", "-DHEAD=64" }, 10, false },
-	{ "attention backward, queries, f16, matrix units, D 64", "attention_matrix_queries", { "-DSTORE=1", "-DHEAD=64" }, 10, false },
-	{ "attention backward, keys, f16, D 64", "attention_back_keys", { "-DSTORE=1", "-DHEAD=64" }, 10, false },
-	{ "attention backward, queries, f16, D 64", "attention_back_queries", { "-DSTORE=1", "-DHEAD=64" }, 10, false },
+	{ "attention, f16, matrix units, D 64",
+	  "attention_matrix",
+	  { "-DSTORE=1", "-DHEAD=64" },
+	  10,
+	  false },
+	{ "attention, bf16, warp groups, D 64",
+	  "attention_wgmma",
+	  { "-DSTORE=2", "-DHEAD=64" },
+	  10,
+	  true },
+	{ "attention, bf16, warp groups, D 128",
+	  "attention_wgmma",
+	  { "-DSTORE=2", "-DHEAD=128" },
+	  10,
+	  true },
+	{ "attention, f16, matrix units, D 128",
+	  "attention_matrix",
+	  { "-DSTORE=1", "-DHEAD=128" },
+	  10,
+	  false },
+	{ "attention backward, keys, f16, matrix units, D 64",
+	  "attention_matrix_keys",
+	  { "-DSTORE=1", "-DHEAD=64" },
+	  10,
+	  false },
+	{ "attention backward, queries, f16, matrix units, D 64",
+	  "attention_matrix_queries",
+	  { "-DSTORE=1", "-DHEAD=64" },
+	  10,
+	  false },
+	{ "attention backward, keys, f16, D 64",
+	  "attention_back_keys",
+	  { "-DSTORE=1", "-DHEAD=64" },
+	  10,
+	  false },
+	{ "attention backward, queries, f16, D 64",
+	  "attention_back_queries",
+	  { "-DSTORE=1", "-DHEAD=64" },
+	  10,
+	  false },
 };
 enum { ROWS = sizeof rows / sizeof *rows };
 
@@ -753,7 +1012,8 @@ static bool cell_of(const struct row *r, int device, struct usage *to, int *occu
 			if (!strcmp(all[i].kernel, r->kernel)) {
 				*to = all[i];
 				to->local += used_of(t, r->kernel)->sized;
-				*occupancy = target_occupancy(&targets[device], to, used_of(t, r->kernel)->items);
+				*occupancy = target_occupancy(&targets[device], to,
+							      used_of(t, r->kernel)->items);
 				return true;
 			}
 		return false;
@@ -825,10 +1085,11 @@ static void check_cell(const struct row *r, int device)
 	if (!cell_of(r, device, &u, &occupancy))
 		return;
 	const bool is = told(r->title, device, &registers, &local, &said);
-	ok(is && !u.spilled && occupancy >= r->min && alike(u.registers, registers) && u.local == local &&
-		   (!r->wide || u.wide),
+	ok(is && !u.spilled && occupancy >= r->min && alike(u.registers, registers) &&
+		   u.local == local && (!r->wide || u.wide),
 	   "%s, %s: %d wide loads, %d registers, %d local, %d %% of the warps, %d at least, %d spilled; doc/gpu.md says %d, %d, %d %%",
-	   targets[device].name, r->title, u.wide, u.registers, u.local, occupancy, r->min, u.spilled, registers, local, said);
+	   targets[device].name, r->title, u.wide, u.registers, u.local, occupancy, r->min,
+	   u.spilled, registers, local, said);
 }
 
 static const char *setting(const struct yoke_setting *s)
@@ -853,8 +1114,8 @@ static void check_target(int i, const char *how, const char *part)
 		if (*part ? strstr(name_of(t, name, sizeof name), part) != NULL : turn)
 			judge(t, &compiled, &kernels);
 	}
-	ok(all || *part, "%s, by %s: %d of %d texts compiled, with %d kernels", targets[i].name, how, compiled, all,
-	   kernels);
+	ok(all || *part, "%s, by %s: %d of %d texts compiled, with %d kernels", targets[i].name,
+	   how, compiled, all, kernels);
 	for (int k = 0; k < ROWS && !*part; k++) {
 		char turn[200];
 		snprintf(turn, sizeof turn, "%s %s", targets[i].name, rows[k].title);
@@ -881,7 +1142,8 @@ int main(int argc, char **argv)
 	const bool probed = !yoke_plugin_init(YOKE_ABI, &host, &gpu) && !gpu->probe(&n);
 	if (!ok(probed && n == TARGETS, "%u devices", n))
 		return done();
-	const bool one = !*only && !table && !tap_long(); // the selected one, or the next one for which there is a compiler
+	// the selected one, or the next one for which there is a compiler
+	const bool one = !*only && !table && !tap_long();
 	bool any = false;
 	for (int k = 0; k < TARGETS && !(one && any); k++) {
 		const int i = (int)((tap_seed_value() + (uint64_t)k) % TARGETS);

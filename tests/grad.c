@@ -70,9 +70,11 @@ static void all_rows_met(void)
 	for (int op = 0; op < YK_OPS; op++) {
 		const struct yk_op_def *row = yk_op_def(op);
 		bool good = true, none = !row->grad && !row->decompose && op != YK_SLICE;
-		if (row->flags & YK_F_RANKS || op == YK_RANKS_IN || op == YK_LARGEST) // by tests/ranks.c and, only f32, largest.c
+		// by tests/ranks.c and, only f32, largest.c
+		if (row->flags & YK_F_RANKS || op == YK_RANKS_IN || op == YK_LARGEST)
 			continue;
-		if (op == YK_PAGED_ATTENTION || op == YK_LU_SOLVE) // for inference; of solve and inv, which have gradients
+		// for inference; of solve and inv, which have gradients
+		if (op == YK_PAGED_ATTENTION || op == YK_LU_SOLVE)
 			continue;
 		if (op == YK_RECURRENT_BACKWARD || op == YK_CTC_BACKWARD) // once
 			continue;
@@ -81,8 +83,10 @@ static void all_rows_met(void)
 		if (op == YK_DEQUANT || op == YK_QLINEAR || op == YK_QGATHER) // by tests/quant.c
 			continue;
 		if (row->max_in == 0 || none) {
-			ok(row->max_in == 0 || row->flags & (YK_F_FLAT | YK_F_COMPARE | YK_F_BITS) || op == YK_ARGMAX ||
-				   op == YK_ARGMIN || op == YK_RAND_BITS || op == YK_TRANSFER || op == YK_BITCAST,
+			ok(row->max_in == 0 ||
+				   row->flags & (YK_F_FLAT | YK_F_COMPARE | YK_F_BITS) ||
+				   op == YK_ARGMAX || op == YK_ARGMIN || op == YK_RAND_BITS ||
+				   op == YK_TRANSFER || op == YK_BITCAST,
 			   "%s: that the gradient is undefined is correct", row->name);
 			continue;
 		}
@@ -110,13 +114,15 @@ static yoke_tensor *barrier(yoke_tensor *const *x)
 }
 
 #define UNARY(op) static yoke_tensor *f_##op(yoke_tensor *const *x) { return yoke_##op(x[0]); }
-#define BINARY(op) static yoke_tensor *f_##op(yoke_tensor *const *x) { return yoke_##op(x[0], x[1]); }
+#define BINARY(op) \
+	static yoke_tensor *f_##op(yoke_tensor *const *x) { return yoke_##op(x[0], x[1]); }
 #define FN(op, expression) static yoke_tensor *f_##op(yoke_tensor *const *x) { return expression; }
 
 BINARY(add) BINARY(sub) BINARY(mul) BINARY(div) BINARY(pow) BINARY(min) BINARY(max) BINARY(mod)
 UNARY(neg) UNARY(abs) UNARY(exp) UNARY(log) UNARY(log1p) UNARY(expm1) UNARY(sqrt) UNARY(rsqrt)
 UNARY(recip) UNARY(square) UNARY(sin) UNARY(cos) UNARY(tanh) UNARY(sigmoid) UNARY(erf)
-UNARY(asin) UNARY(acos) UNARY(atan) UNARY(lgamma) UNARY(digamma) UNARY(erfinv) BINARY(atan2) BINARY(hypot)
+UNARY(asin) UNARY(acos) UNARY(atan) UNARY(lgamma) UNARY(digamma) UNARY(erfinv)
+BINARY(atan2) BINARY(hypot)
 UNARY(relu) UNARY(gelu) UNARY(gelu_tanh) UNARY(silu) UNARY(contiguous)
 FN(softmax, yoke_softmax(x[0], -1))
 FN(log_softmax, yoke_log_softmax(x[0], -1))
@@ -157,11 +163,22 @@ FN(frexp, yoke_frexp(x[0], NULL))
 FN(copysign, yoke_square(yoke_copysign(x[0], x[1])))
 FN(nextafter, yoke_floor(yoke_nextafter(x[0], x[1])))
 FN(roll, yoke_mul(yoke_roll_axes(x[0], 2, (int64_t[]){ 1, -7 }), x[0]))
-FN(masked_scatter, yoke_square(yoke_masked_scatter(x[0], yoke_gt(yoke_iota(yoke_i64, 1, (int64_t[]){ 5 }, 0), yoke_const(1)), x[1])))
-FN(masked_select, yoke_square(yoke_masked_select(x[0], yoke_gt(yoke_iota(yoke_i64, 1, (int64_t[]){ 5 }, 0), yoke_const(1)), 12, NULL)))
-FN(searchsorted, yoke_square(yoke_gather(x[0], yoke_searchsorted(yoke_iota(yoke_i64, 1, (int64_t[]){ 4 }, 0), yoke_const(2), 0), 0)))
-FN(scatter_set, yoke_square(yoke_scatter_set(x[0], yoke_from(yoke_i32, 1, (int64_t[]){ 6 }, (const int32_t[]){ 4, -1, 0, 4, 2, -1 }),
-						   x[1])))
+FN(masked_scatter,
+   yoke_square(yoke_masked_scatter(
+	   x[0], yoke_gt(yoke_iota(yoke_i64, 1, (int64_t[]){ 5 }, 0), yoke_const(1)), x[1])))
+FN(masked_select,
+   yoke_square(yoke_masked_select(
+	   x[0], yoke_gt(yoke_iota(yoke_i64, 1, (int64_t[]){ 5 }, 0), yoke_const(1)), 12, NULL)))
+FN(searchsorted,
+   yoke_square(yoke_gather(x[0],
+			   yoke_searchsorted(yoke_iota(yoke_i64, 1, (int64_t[]){ 4 }, 0),
+					     yoke_const(2), 0),
+			   0)))
+FN(scatter_set,
+   yoke_square(yoke_scatter_set(x[0],
+				yoke_from(yoke_i32, 1, (int64_t[]){ 6 },
+					  (const int32_t[]){ 4, -1, 0, 4, 2, -1 }),
+				x[1])))
 FN(gather0, yoke_gather(x[0], yoke_from(yoke_i32, 2, (int64_t[]){ 2, 3 }, ids), 0))
 FN(gather1, yoke_gather(x[0], yoke_from(yoke_i32, 1, (int64_t[]){ 6 }, ids), 1))
 FN(gather2, yoke_gather(x[0], yoke_from(yoke_i32, 1, (int64_t[]){ 6 }, ids), 2))
@@ -173,7 +190,8 @@ static yoke_tensor *f_batch_norm(yoke_tensor *const *x)
 }
 static yoke_tensor *f_batch_norm_bare(yoke_tensor *const *x)
 {
-	yoke_tensor *mean, *var, *y = yoke_batch_norm(x[0], YOKE_NONE, YOKE_NONE, 1e-5, &mean, &var);
+	yoke_tensor *mean, *var,
+		*y = yoke_batch_norm(x[0], YOKE_NONE, YOKE_NONE, 1e-5, &mean, &var);
 	yoke_tensor *s = yoke_add(yoke_square(mean), var); // by-products have gradients too
 	return yoke_add(y, yoke_reshape(s, 3, (int64_t[]){ 1, 4, 1 }));
 }
@@ -188,24 +206,39 @@ FN(attention_each, yoke_attention_keys(x[0], x[1], x[2], yoke_from(yoke_i64, 1, 
 	(int64_t[]){ 6, 3 }), x[3], 1, 0, 0))
 FN(attention_mask_keys, yoke_attention_keys(x[0], x[1], x[2], yoke_const(4), x[3], 1, 0, 0))
 // a position bias, by its distance
-FN(attention_bias, yoke_attention(x[0], x[0], x[0], yoke_reshape(yoke_gather(x[1], yoke_from(yoke_i32, 2,
-	(int64_t[]){ 2, 2 }, (int32_t[]){ 1, 0, 2, 1 }), 1), 4, (int64_t[]){ 1, 2, 2, 2 }), 0, 0, 0))
+FN(attention_bias,
+   yoke_attention(x[0], x[0], x[0],
+		  yoke_reshape(yoke_gather(x[1],
+					   yoke_from(yoke_i32, 2, (int64_t[]){ 2, 2 },
+						     (int32_t[]){ 1, 0, 2, 1 }),
+					   1),
+			       4, (int64_t[]){ 1, 2, 2, 2 }),
+		  0, 0, 0))
 FN(rope, yoke_rope(x[0], yoke_cos(x[1]), yoke_square(x[2])))
 // one matrix at two z; k of both signs
-FN(resolvent, yoke_resolvent(x[0], x[1], x[2], yoke_add(x[3], yoke_from(yoke_f64, 1, (int64_t[]){ 2 },
-	(double[]){ 0.1, 2.5 })), NULL))
-FN(resolvent_left, yoke_resolvent(x[0], YOKE_NONE, x[1], yoke_add(x[2], yoke_from(yoke_f64, 1, (int64_t[]){ 2 },
-	(double[]){ 0.1, -2.5 })), &(struct yoke_resolvent){ .size = sizeof(struct yoke_resolvent), .side = YOKE_SIDE_LEFT,
-	.sweeps = YOKE_SWEEPS, .tolerance = 1 }))
+FN(resolvent,
+   yoke_resolvent(x[0], x[1], x[2],
+		  yoke_add(x[3], yoke_from(yoke_f64, 1, (int64_t[]){ 2 }, (double[]){ 0.1, 2.5 })),
+		  NULL))
+FN(resolvent_left,
+   yoke_resolvent(x[0], YOKE_NONE, x[1],
+		  yoke_add(x[2], yoke_from(yoke_f64, 1, (int64_t[]){ 2 }, (double[]){ 0.1, -2.5 })),
+		  &(struct yoke_resolvent){ .size = sizeof(struct yoke_resolvent),
+					    .side = YOKE_SIDE_LEFT,
+					    .sweeps = YOKE_SWEEPS,
+					    .tolerance = 1 }))
 // complex elements on the diagonal, as of leads, at z off the real axis
 #define Z_OF(x) yoke_add(x, yoke_from(yoke_f64, 1, (int64_t[]){ 2 }, (double[]){ 0.1, 2.5 }))
 FN(resolvent_complex, yoke_resolvent_complex(x[0], x[1], x[2], x[3], Z_OF(x[4]), YOKE_SIDE_BOTH))
 FN(resolvent_corner, yoke_resolvent_corner(x[0], x[1], x[2], x[3], Z_OF(x[4])))
 FN(resolvent_log_det, yoke_resolvent_log_det(x[0], x[1], x[2], x[3], Z_OF(x[4])))
 FN(window, yoke_square(yoke_window(x[0], 1, 3, 2, 2)))
-static const struct yoke_conv_options how = {
-	.size = sizeof how, .groups = 2, .stride = { 2, 1 }, .dilation = { 1, 2 }, .lo = { 1, 0 }, .hi = { 0, 2 }
-};
+static const struct yoke_conv_options how = { .size = sizeof how,
+					      .groups = 2,
+					      .stride = { 2, 1 },
+					      .dilation = { 1, 2 },
+					      .lo = { 1, 0 },
+					      .hi = { 0, 2 } };
 static const struct yoke_pool_options pools = {
 	.size = sizeof pools, .window = { 2, 3 }, .stride = { 2, 1 }, .lo = { 1, 1 }, .hi = { 0, 1 }
 };
@@ -225,7 +258,8 @@ static yoke_tensor *bag_of(yoke_tensor *w, yoke_tensor *by, int mode)
 	o.mode = mode;
 	o.weights = by;
 	o.offsets = yoke_from(yoke_i64, 1, (int64_t[]){ 3 }, (int64_t[]){ 0, 2, 2 });
-	return yoke_embedding_bag(w, yoke_from(yoke_i64, 1, (int64_t[]){ 6 }, (int64_t[]){ 3, 0, 3, 1, 4, 2 }), &o);
+	return yoke_embedding_bag(
+		w, yoke_from(yoke_i64, 1, (int64_t[]){ 6 }, (int64_t[]){ 3, 0, 3, 1, 4, 2 }), &o);
 }
 FN(bag, bag_of(x[0], x[1], YOKE_BAG_SUM))
 FN(bag_max, yoke_square(bag_of(x[0], YOKE_NONE, YOKE_BAG_MAX)))
@@ -233,7 +267,9 @@ static const struct yoke_interpolate cubic = { .size = sizeof cubic, .mode = YOK
 FN(interpolate, yoke_square(yoke_interpolate(x[0], (int64_t[]){ 5, 2 }, &cubic)))
 FN(grid_sample, yoke_grid_sample(x[0], x[1], YOKE_CUBIC, YOKE_PADDING_BORDER, 0))
 FN(conv_transposed, yoke_conv_transposed(x[0], x[1], &how))
-FN(grouped, yoke_grouped_matmul(x[0], x[1], yoke_from(yoke_i64, 1, (int64_t[]){ 4 }, (int64_t[]){ 0, 2, 2, 4 })))
+FN(grouped,
+   yoke_grouped_matmul(x[0], x[1],
+		       yoke_from(yoke_i64, 1, (int64_t[]){ 4 }, (int64_t[]){ 0, 2, 2, 4 })))
 FN(kl, yoke_kl(yoke_log_softmax(x[0], -1), yoke_log_softmax(x[1], -1)))
 FN(attention_drop, yoke_attention(x[0], x[1], x[2], YOKE_NONE, 1, 0, 0.4))
 FN(cumsum, yoke_cumsum(x[0], 1, 0))
@@ -249,7 +285,8 @@ FN(sort_down, yoke_mul(yoke_sort(x[0], 1, 1, NULL), x[0]))
 FN(top, yoke_topk(x[0], 3, 1, 1, NULL))
 FN(take, yoke_take_along(x[0], yoke_from(yoke_i32, 2, (int64_t[]){ 3, 2 }, ids), 1))
 FN(take_spread, yoke_take_along(x[0], yoke_from(yoke_i32, 2, (int64_t[]){ 1, 6 }, ids), 1))
-FN(add_along, yoke_scatter_add_along(x[0], yoke_from(yoke_i32, 2, (int64_t[]){ 3, 2 }, ids), x[1], 1))
+FN(add_along,
+   yoke_scatter_add_along(x[0], yoke_from(yoke_i32, 2, (int64_t[]){ 3, 2 }, ids), x[1], 1))
 FN(var, yoke_var(x[0], YOKE_AXIS(0) | YOKE_AXIS(2), 1))
 FN(std, yoke_std(x[0], YOKE_AXIS(1) | YOKE_KEEP, 0))
 FN(norm1, yoke_norm(x[0], 1, YOKE_AXIS(1)))
@@ -290,7 +327,8 @@ static yoke_tensor *formula(enum yk_formula_id id, yoke_tensor *const *x, const 
 	int64_t n;
 	for (int k = 0; k < yk_formula_count(f->lists) + yk_formula_count(f->numbers); k++)
 		in[k] = yk_operand(ctx, x[k], yoke_f64);
-	if (yk_list_map(&ctx->graph, &(struct yk_list_call){ f, 1, in, constant, NULL, NULL }, &out) < 0)
+	if (yk_list_map(&ctx->graph, &(struct yk_list_call){ f, 1, in, constant, NULL, NULL },
+			&out) < 0)
 		return NULL;
 	for (int k = 0; k < outs; k++) {
 		y[k] = yk_handle_of(ctx, out + (yk_id)k);
@@ -321,22 +359,35 @@ FN(sum_each, reduced(x, YOKE_REDUCE_SUM, 1))
 FN(sum_both, reduced(x, YOKE_REDUCE_SUM, 2))
 FN(max_all, reduced(x, YOKE_REDUCE_MAX, 0))
 
-// s' = a s + x s2, s2' = sin s along the last axis of a and x; the first of two sequences, times the last s2.
+// s' = a s + x s2, s2' = sin s along the last axis of a and x; the first of two sequences, times
+// the last s2.
 static yoke_tensor *recurrence(yoke_tensor *const *x, bool from_end)
 {
-	static const struct yoke_map m = {
-		.size = sizeof m, .ninsn = 8, .nin = 4, .nout = 3, .out = { 6, 6, 7 },
-		.insn = { { YOKE_MAP_INPUT, yoke_f64, 0, 0, 0, 0 }, { YOKE_MAP_INPUT, yoke_f64, 0, 1, 0, 0 },
-			  { YOKE_MAP_INPUT, yoke_f64, 0, 2, 0, 0 }, { YOKE_MAP_INPUT, yoke_f64, 0, 3, 0, 0 },
-			  { YOKE_MAP_MUL, yoke_f64, 0, 0, 2, 0 }, { YOKE_MAP_MUL, yoke_f64, 0, 1, 3, 0 },
-			  { YOKE_MAP_ADD, yoke_f64, 0, 4, 5, 0 }, { YOKE_MAP_SIN, yoke_f64, 0, 2, 0, 0 } }
-	};
+	static const struct yoke_map m = { .size = sizeof m,
+					   .ninsn = 8,
+					   .nin = 4,
+					   .nout = 3,
+					   .out = { 6, 6, 7 },
+					   .insn = { { YOKE_MAP_INPUT, yoke_f64, 0, 0, 0, 0 },
+						     { YOKE_MAP_INPUT, yoke_f64, 0, 1, 0, 0 },
+						     { YOKE_MAP_INPUT, yoke_f64, 0, 2, 0, 0 },
+						     { YOKE_MAP_INPUT, yoke_f64, 0, 3, 0, 0 },
+						     { YOKE_MAP_MUL, yoke_f64, 0, 0, 2, 0 },
+						     { YOKE_MAP_MUL, yoke_f64, 0, 1, 3, 0 },
+						     { YOKE_MAP_ADD, yoke_f64, 0, 4, 5, 0 },
+						     { YOKE_MAP_SIN, yoke_f64, 0, 2, 0, 0 } } };
 	struct yoke_context *ctx = yk_current();
 	yk_id in[4], out;
 	for (int k = 0; k < 4; k++)
 		in[k] = yk_operand(ctx, x[k], yoke_f64);
 	int64_t dims[2] = { yoke_dim(x[0], 0), yoke_dim(x[0], 1) };
-	struct yk_scan_op s = { .map = &m, .in = in, .rank = 2, .axis = 1, .dims = dims, .from_end = from_end, .carried = 2 };
+	struct yk_scan_op s = { .map = &m,
+				.in = in,
+				.rank = 2,
+				.axis = 1,
+				.dims = dims,
+				.from_end = from_end,
+				.carried = 2 };
 	if (yk_scan(&ctx->graph, &s, &out) < 0)
 		return NULL;
 	return yoke_mul(yk_handle_of(ctx, out), yk_handle_of(ctx, out + 2));
@@ -348,9 +399,11 @@ FN(scan_backward, recurrence(x, true))
 static yoke_tensor *symmetric(yoke_tensor *x)
 {
 	const int64_t n = yoke_dim(x, -1);
-	yoke_tensor *i = yoke_iota(yoke_f64, 2, (int64_t[]){ n, n }, 0), *k = yoke_iota(yoke_f64, 2, (int64_t[]){ n, n }, 1);
+	yoke_tensor *i = yoke_iota(yoke_f64, 2, (int64_t[]){ n, n }, 0),
+		    *k = yoke_iota(yoke_f64, 2, (int64_t[]){ n, n }, 1);
 	yoke_tensor *apart = yoke_select(yoke_eq(i, k), yoke_mul(i, yoke_const(5)), yoke_const(0));
-	yoke_tensor *turned = yoke_permute(x, yoke_rank(x) == 2 ? (int[]){ 1, 0 } : (int[]){ 0, 2, 1 });
+	yoke_tensor *turned =
+		yoke_permute(x, yoke_rank(x) == 2 ? (int[]){ 1, 0 } : (int[]){ 0, 2, 1 });
 	return yoke_add(apart, yoke_mul(yoke_add(x, turned), yoke_const(0.25)));
 }
 
@@ -363,7 +416,8 @@ static yoke_tensor *f_eigenvectors(yoke_tensor *const *x)
 // t with 3 more on its diagonal
 static yoke_tensor *firm(yoke_tensor *t)
 {
-	yoke_tensor *i = yoke_iota(yoke_f64, 2, (int64_t[]){ 4, 4 }, 0), *k = yoke_iota(yoke_f64, 2, (int64_t[]){ 4, 4 }, 1);
+	yoke_tensor *i = yoke_iota(yoke_f64, 2, (int64_t[]){ 4, 4 }, 0),
+		    *k = yoke_iota(yoke_f64, 2, (int64_t[]){ 4, 4 }, 1);
 	return yoke_add(t, yoke_mul(yoke_cast(yoke_eq(i, k), yoke_f64), yoke_const(3)));
 }
 
@@ -394,7 +448,8 @@ static yoke_tensor *apart(yoke_tensor *t)
 {
 	const int64_t dims[] = { yoke_dim(t, -2), yoke_dim(t, -1) };
 	yoke_tensor *i = yoke_iota(yoke_f64, 2, dims, 0), *k = yoke_iota(yoke_f64, 2, dims, 1);
-	return yoke_add(t, yoke_mul(yoke_cast(yoke_eq(i, k), yoke_f64), yoke_add(yoke_mul(k, yoke_const(5)), yoke_const(5))));
+	return yoke_add(t, yoke_mul(yoke_cast(yoke_eq(i, k), yoke_f64),
+				    yoke_add(yoke_mul(k, yoke_const(5)), yoke_const(5))));
 }
 
 FN(lu, yoke_lu(apart(x[0]), NULL))
@@ -409,7 +464,8 @@ static yoke_tensor *f_qr(yoke_tensor *const *x)
 static yoke_tensor *f_svd(yoke_tensor *const *x)
 {
 	yoke_tensor *s, *vh, *u = yoke_svd(apart(x[0]), 0, &s, &vh);
-	return yoke_add(yoke_matmul(yoke_mul(u, yoke_exp(yoke_neg(s))), vh, 0), yoke_sum(yoke_square(yoke_square(u)), YOKE_ALL));
+	return yoke_add(yoke_matmul(yoke_mul(u, yoke_exp(yoke_neg(s))), vh, 0),
+			yoke_sum(yoke_square(yoke_square(u)), YOKE_ALL));
 }
 
 static yoke_tensor *moments(yoke_tensor *const *x, yoke_tensor *weight, int diagonal)
@@ -434,8 +490,14 @@ FN(istft, yoke_istft(x[0], x[1], 4, 0, NULL))
 static yoke_tensor *recurrent(yoke_tensor *const *x, int cell, int reverse, const int64_t *length)
 {
 	const bool projected = cell == YOKE_CELL_LSTM && yoke_dim(x[2], 0) != 4 * yoke_dim(x[2], 1);
-	const struct yoke_recurrent o = { .size = sizeof o, .w_ih = x[1], .w_hh = x[2], .b_ih = x[3], .b_hh = x[4], .cell = cell,
-		.reverse = reverse, .w_hr = projected ? x[7] : NULL };
+	const struct yoke_recurrent o = { .size = sizeof o,
+					  .w_ih = x[1],
+					  .w_hh = x[2],
+					  .b_ih = x[3],
+					  .b_hh = x[4],
+					  .cell = cell,
+					  .reverse = reverse,
+					  .w_hr = projected ? x[7] : NULL };
 	const int64_t n = yoke_dim(x[0], 1);
 	yoke_tensor *h, *c, *lengths = length ? yoke_from(yoke_i64, 1, &n, length) : YOKE_NONE;
 	yoke_tensor *y = yoke_recurrent(x[0], &o, x[5], x[6], lengths, &h, &c);
@@ -457,14 +519,19 @@ FN(rnn_reverse, recurrent(x, YOKE_CELL_TANH, 1, (int64_t[]){ 4, 2 }))
 // x [5,2,4]
 static yoke_tensor *f_ctc(yoke_tensor *const *x)
 {
-	static const int64_t targets[2][2] = { { 1, 1 }, { 2, 3 } }, steps[2] = { 5, 4 }, labels[2] = { 2, 1 };
+	static const int64_t targets[2][2] = { { 1, 1 }, { 2, 3 } }, steps[2] = { 5, 4 },
+			     labels[2] = { 2, 1 };
 	yoke_tensor *t = yoke_from(yoke_i64, 2, (int64_t[]){ 2, 2 }, targets);
-	return yoke_loss_ctc(x[0], t, yoke_from(yoke_i64, 1, (int64_t[]){ 2 }, steps), yoke_from(yoke_i64, 1, (int64_t[]){ 2 }, labels), 0,
-			     YOKE_LOSS_NONE, 0);
+	return yoke_loss_ctc(x[0], t, yoke_from(yoke_i64, 1, (int64_t[]){ 2 }, steps),
+			     yoke_from(yoke_i64, 1, (int64_t[]){ 2 }, labels), 0, YOKE_LOSS_NONE,
+			     0);
 }
 
-#define LAYER(gates) { M3(4, 2, 3), M2(gates * 2, 3), M2(gates * 2, 2), M1(gates * 2), M1(gates * 2), M2(2, 2), M2(2, 2) }
-#define PROJECTED { M3(4, 2, 3), M2(12, 3), M2(12, 2), M1(12), M1(12), M2(2, 2), M2(2, 3), M2(2, 3) }
+#define LAYER(gates) \
+	{ M3(4, 2, 3), M2(gates * 2, 3), M2(gates * 2, 2), M1(gates * 2), M1(gates * 2), M2(2, 2), \
+	  M2(2, 2) }
+#define PROJECTED \
+	{ M3(4, 2, 3), M2(12, 3), M2(12, 2), M1(12), M1(12), M2(2, 2), M2(2, 3), M2(2, 3) }
 #define N1 { 1, { 1 }, 0.3, 0.9 }
 #define M1(a) { 1, { a }, -2, 2 }
 #define P1(a) { 1, { a }, 0.3, 2 }
@@ -493,31 +560,49 @@ static const struct row rows[] = {
 	{ "min", 2, { M2(3, 5), M2(3, 5) }, f_min, 0 },
 	{ "max", 2, { M2(3, 5), M1(5) }, f_max, 0 },
 	{ "mod", 2, { { 2, { 3, 5 }, -5.6, -4.4 }, { 1, { 5 }, 1.95, 2.05 } }, f_mod, 0 },
-	{ "neg", 1, { M2(3, 5) }, f_neg, 0 }, { "abs", 1, { M2(3, 5) }, f_abs, 0 },
-	{ "exp", 1, { M2(3, 5) }, f_exp, 0 }, { "log", 1, { P2(3, 5) }, f_log, 0 },
-	{ "log1p", 1, { P2(3, 5) }, f_log1p, 0 }, { "expm1", 1, { M2(3, 5) }, f_expm1, 0 },
-	{ "sqrt", 1, { P2(3, 5) }, f_sqrt, 0 }, { "rsqrt", 1, { P2(3, 5) }, f_rsqrt, 0 },
-	{ "recip", 1, { P2(3, 5) }, f_recip, 0 }, { "square", 1, { M2(3, 5) }, f_square, 0 },
-	{ "sin", 1, { M2(3, 5) }, f_sin, 0 }, { "cos", 1, { M2(3, 5) }, f_cos, 0 },
-	{ "tanh", 1, { M2(3, 5) }, f_tanh, 0 }, { "sigmoid", 1, { M2(3, 5) }, f_sigmoid, 0 },
-	{ "erf", 1, { M2(3, 5) }, f_erf, 0 }, { "select", 2, { M2(3, 5), M2(3, 5) }, f_select, 0 },
-	{ "cast", 1, { M2(3, 5) }, f_cast, 0 }, { "relu", 1, { M2(3, 5) }, f_relu, 0 },
-	{ "gelu", 1, { M2(3, 5) }, f_gelu, 0 }, { "gelu_tanh", 1, { M2(3, 5) }, f_gelu_tanh, 0 },
+	{ "neg", 1, { M2(3, 5) }, f_neg, 0 },
+	{ "abs", 1, { M2(3, 5) }, f_abs, 0 },
+	{ "exp", 1, { M2(3, 5) }, f_exp, 0 },
+	{ "log", 1, { P2(3, 5) }, f_log, 0 },
+	{ "log1p", 1, { P2(3, 5) }, f_log1p, 0 },
+	{ "expm1", 1, { M2(3, 5) }, f_expm1, 0 },
+	{ "sqrt", 1, { P2(3, 5) }, f_sqrt, 0 },
+	{ "rsqrt", 1, { P2(3, 5) }, f_rsqrt, 0 },
+	{ "recip", 1, { P2(3, 5) }, f_recip, 0 },
+	{ "square", 1, { M2(3, 5) }, f_square, 0 },
+	{ "sin", 1, { M2(3, 5) }, f_sin, 0 },
+	{ "cos", 1, { M2(3, 5) }, f_cos, 0 },
+	{ "tanh", 1, { M2(3, 5) }, f_tanh, 0 },
+	{ "sigmoid", 1, { M2(3, 5) }, f_sigmoid, 0 },
+	{ "erf", 1, { M2(3, 5) }, f_erf, 0 },
+	{ "select", 2, { M2(3, 5), M2(3, 5) }, f_select, 0 },
+	{ "cast", 1, { M2(3, 5) }, f_cast, 0 },
+	{ "relu", 1, { M2(3, 5) }, f_relu, 0 },
+	{ "gelu", 1, { M2(3, 5) }, f_gelu, 0 },
+	{ "gelu_tanh", 1, { M2(3, 5) }, f_gelu_tanh, 0 },
 	{ "silu", 1, { M2(3, 5) }, f_silu, 0 },
-	{ "asin", 1, { { 2, { 3, 5 }, -0.8, 0.8 } }, f_asin, 0 }, { "acos", 1, { { 2, { 3, 5 }, -0.8, 0.8 } }, f_acos, 0 },
-	{ "atan", 1, { M2(3, 5) }, f_atan, 0 }, { "atan2", 2, { M2(3, 5), P2(1, 5) }, f_atan2, 0 },
-	{ "lgamma", 1, { P2(3, 5) }, f_lgamma, 0 }, { "lgamma below 0", 1, { { 2, { 3, 5 }, -2.7, -2.3 } }, f_lgamma, 0 },
-	{ "digamma", 1, { P2(3, 5) }, f_digamma, 0 }, { "digamma below 0", 1, { { 2, { 3, 5 }, -2.7, -2.3 } }, f_digamma, 0 },
+	{ "asin", 1, { { 2, { 3, 5 }, -0.8, 0.8 } }, f_asin, 0 },
+	{ "acos", 1, { { 2, { 3, 5 }, -0.8, 0.8 } }, f_acos, 0 },
+	{ "atan", 1, { M2(3, 5) }, f_atan, 0 },
+	{ "atan2", 2, { M2(3, 5), P2(1, 5) }, f_atan2, 0 },
+	{ "lgamma", 1, { P2(3, 5) }, f_lgamma, 0 },
+	{ "lgamma below 0", 1, { { 2, { 3, 5 }, -2.7, -2.3 } }, f_lgamma, 0 },
+	{ "digamma", 1, { P2(3, 5) }, f_digamma, 0 },
+	{ "digamma below 0", 1, { { 2, { 3, 5 }, -2.7, -2.3 } }, f_digamma, 0 },
 	{ "erfinv", 1, { { 2, { 3, 5 }, -0.8, 0.8 } }, f_erfinv, 0 },
 	{ "dropout", 1, { M2(7, 5) }, f_dropout, 0 },
-	{ "sum", 1, { M3(3, 4, 5) }, f_sum, 0 }, { "sum keep", 1, { M3(3, 4, 5) }, f_sum_keep, 0 },
-	{ "mean", 1, { M3(3, 4, 5) }, f_mean, 0 }, { "prod", 1, { M3(3, 4, 5) }, f_prod, 0 },
+	{ "sum", 1, { M3(3, 4, 5) }, f_sum, 0 },
+	{ "sum keep", 1, { M3(3, 4, 5) }, f_sum_keep, 0 },
+	{ "mean", 1, { M3(3, 4, 5) }, f_mean, 0 },
+	{ "prod", 1, { M3(3, 4, 5) }, f_prod, 0 },
 	{ "prod of zeros", 2, { M2(3, 4), { 2, { 3, 1 }, 0, 0 } }, f_prod_zeros, 0 },
 	{ "prod of more zeros", 2, { M2(3, 3), { 2, { 3, 2 }, 0, 0 } }, f_prod_zeros, 0 },
 	{ "prod of two axes", 1, { M3(3, 4, 5) }, f_prod_axes, 0 },
 	{ "prod of no axes", 1, { M2(3, 4) }, f_prod_none, 0 },
-	{ "cumsum", 1, { M2(3, 5) }, f_cumsum, 0 }, { "cumsum back", 1, { M2(7, 5) }, f_cumsum_backward, 0 },
-	{ "cumprod", 1, { M2(3, 5) }, f_cumprod, 0 }, { "cumprod back", 1, { M3(2, 6, 3) }, f_cumprod_backward, 0 },
+	{ "cumsum", 1, { M2(3, 5) }, f_cumsum, 0 },
+	{ "cumsum back", 1, { M2(7, 5) }, f_cumsum_backward, 0 },
+	{ "cumprod", 1, { M2(3, 5) }, f_cumprod, 0 },
+	{ "cumprod back", 1, { M3(2, 6, 3) }, f_cumprod_backward, 0 },
 	{ "cumprod of zeros", 2, { M2(3, 2), { 2, { 3, 3 }, 0, 0 } }, f_cumprod_zeros, 0 },
 	{ "scan", 4, { M2(3, 5), M2(3, 5), M2(3, 1), M1(1) }, f_scan, 0 },
 	{ "scan back", 4, { M2(2, 7), M2(2, 7), M2(2, 1), M1(1) }, f_scan_backward, 0 },
@@ -527,37 +612,64 @@ static const struct row rows[] = {
 	{ "solve_triangular", 2, { M2(4, 4), M2(4, 3) }, f_solve, 0 },
 	{ "solve_triangular transposed", 2, { M3(2, 4, 4), M2(4, 2) }, f_solve_backward, 0 },
 	{ "solve_triangular upper", 2, { M2(4, 4), M2(4, 3) }, f_solve_upper, 0 },
-	{ "solve_triangular upper transposed", 2, { M2(4, 4), M2(4, 3) }, f_solve_upper_backward, 0 },
-	{ "inv", 1, { M3(2, 4, 4) }, f_inv, 0 }, { "solve", 2, { M3(2, 4, 4), M2(4, 3) }, f_solve_full, 0 },
-	{ "det", 1, { M3(2, 3, 3) }, f_det, 0 }, { "slogdet", 1, { M2(4, 4) }, f_slogdet, 0 },
-	{ "pinv", 1, { M2(3, 5) }, f_pinv, 0 }, { "pinv of a tall matrix", 1, { M3(2, 5, 3) }, f_pinv, 0 },
-	{ "matrix_exp", 1, { M3(2, 3, 3) }, f_matrix_exp, 0 }, { "matrix_power", 1, { M2(4, 4) }, f_matrix_power, 0 },
-	{ "lstsq", 2, { M2(5, 3), M2(5, 2) }, f_lstsq, 0 }, { "lstsq by QR", 2, { M2(5, 3), M2(5, 2) }, f_lstsq_qr, 0 },
+	{ "solve_triangular upper transposed",
+	  2,
+	  { M2(4, 4), M2(4, 3) },
+	  f_solve_upper_backward,
+	  0 },
+	{ "inv", 1, { M3(2, 4, 4) }, f_inv, 0 },
+	{ "solve", 2, { M3(2, 4, 4), M2(4, 3) }, f_solve_full, 0 },
+	{ "det", 1, { M3(2, 3, 3) }, f_det, 0 },
+	{ "slogdet", 1, { M2(4, 4) }, f_slogdet, 0 },
+	{ "pinv", 1, { M2(3, 5) }, f_pinv, 0 },
+	{ "pinv of a tall matrix", 1, { M3(2, 5, 3) }, f_pinv, 0 },
+	{ "matrix_exp", 1, { M3(2, 3, 3) }, f_matrix_exp, 0 },
+	{ "matrix_power", 1, { M2(4, 4) }, f_matrix_power, 0 },
+	{ "lstsq", 2, { M2(5, 3), M2(5, 2) }, f_lstsq, 0 },
+	{ "lstsq by QR", 2, { M2(5, 3), M2(5, 2) }, f_lstsq_qr, 0 },
 	{ "lstsq by QR, wide", 2, { M2(3, 5), M2(3, 2) }, f_lstsq_qr, 0 },
-	{ "lu", 1, { M3(2, 4, 4) }, f_lu, 0 }, { "lu of a tall matrix", 1, { M2(5, 3) }, f_lu, 0 }, { "lu of a wide matrix", 1, { M2(3, 5) }, f_lu, 0 },
-	{ "qr", 1, { M3(2, 4, 4) }, f_qr, 0 }, { "qr of a tall matrix", 1, { M2(5, 3) }, f_qr, 0 }, { "qr of a wide matrix", 1, { M2(3, 5) }, f_qr, 0 },
-	{ "svd", 1, { M2(4, 4) }, f_svd, 0 }, { "svd of a tall matrix", 1, { M2(5, 3) }, f_svd, 0 }, { "svd of a wide matrix", 1, { M2(3, 5) }, f_svd, 0 },
+	{ "lu", 1, { M3(2, 4, 4) }, f_lu, 0 },
+	{ "lu of a tall matrix", 1, { M2(5, 3) }, f_lu, 0 },
+	{ "lu of a wide matrix", 1, { M2(3, 5) }, f_lu, 0 },
+	{ "qr", 1, { M3(2, 4, 4) }, f_qr, 0 },
+	{ "qr of a tall matrix", 1, { M2(5, 3) }, f_qr, 0 },
+	{ "qr of a wide matrix", 1, { M2(3, 5) }, f_qr, 0 },
+	{ "svd", 1, { M2(4, 4) }, f_svd, 0 },
+	{ "svd of a tall matrix", 1, { M2(5, 3) }, f_svd, 0 },
+	{ "svd of a wide matrix", 1, { M2(3, 5) }, f_svd, 0 },
 	{ "moments", 1, { M2(5, 3) }, f_moments, 0 },
 	{ "moments with weights", 2, { M2(5, 3), { 1, { 5 }, 0.5, 2 } }, f_moments_weighed, 0 },
 	{ "moments, diagonal", 2, { M2(5, 3), { 1, { 5 }, 0.5, 2 } }, f_moments_diagonal, 0 },
-	{ "fft", 1, { M3(5, 3, 2) }, f_fft, 0 }, { "ifft", 1, { M3(6, 2, 2) }, f_ifft, 0 },
-	{ "rfft", 1, { M2(3, 6) }, f_rfft, 0 }, { "rfft of odd sizes", 1, { M2(3, 7) }, f_rfft, 0 },
-	{ "irfft", 1, { M3(4, 2, 2) }, f_irfft, 0 }, { "irfft of odd sizes", 1, { M3(4, 2, 2) }, f_irfft_odd, 0 },
-	{ "stft", 2, { M1(9), P1(4) }, f_stft, 0 }, { "istft", 2, { M3(3, 5, 2), P1(4) }, f_istft, 0 },
-	{ "sort", 1, { M2(7, 3) }, f_sort_up, 0 }, { "sort down", 1, { M3(2, 5, 3) }, f_sort_down, 0 },
+	{ "fft", 1, { M3(5, 3, 2) }, f_fft, 0 },
+	{ "ifft", 1, { M3(6, 2, 2) }, f_ifft, 0 },
+	{ "rfft", 1, { M2(3, 6) }, f_rfft, 0 },
+	{ "rfft of odd sizes", 1, { M2(3, 7) }, f_rfft, 0 },
+	{ "irfft", 1, { M3(4, 2, 2) }, f_irfft, 0 },
+	{ "irfft of odd sizes", 1, { M3(4, 2, 2) }, f_irfft_odd, 0 },
+	{ "stft", 2, { M1(9), P1(4) }, f_stft, 0 },
+	{ "istft", 2, { M3(3, 5, 2), P1(4) }, f_istft, 0 },
+	{ "sort", 1, { M2(7, 3) }, f_sort_up, 0 },
+	{ "sort down", 1, { M3(2, 5, 3) }, f_sort_down, 0 },
 	{ "topk", 1, { M2(3, 9) }, f_top, 0 },
-	{ "take_along", 1, { M2(3, 5) }, f_take, 0 }, { "take_along spread", 1, { M2(3, 5) }, f_take_spread, 0 },
+	{ "take_along", 1, { M2(3, 5) }, f_take, 0 },
+	{ "take_along spread", 1, { M2(3, 5) }, f_take_spread, 0 },
 	{ "scatter_add_along", 2, { M2(3, 5), M2(3, 2) }, f_add_along, 0 },
-	{ "var", 1, { M3(3, 4, 5) }, f_var, 0 }, { "std", 1, { M2(3, 5) }, f_std, 0 },
-	{ "norm 1", 1, { M2(3, 5) }, f_norm1, 0 }, { "norm 2", 1, { M2(3, 5) }, f_norm2, 0 },
-	{ "norm 3.5", 1, { M2(3, 5) }, f_norm3, 0 }, { "norm 1/2", 1, { P2(2, 3) }, f_norm_half, 0 },
-	{ "norm inf", 1, { M2(3, 5) }, f_norm_inf, 0 }, { "norm of zeros", 1, { M2(3, 5) }, f_norm_zero, 0 },
+	{ "var", 1, { M3(3, 4, 5) }, f_var, 0 },
+	{ "std", 1, { M2(3, 5) }, f_std, 0 },
+	{ "norm 1", 1, { M2(3, 5) }, f_norm1, 0 },
+	{ "norm 2", 1, { M2(3, 5) }, f_norm2, 0 },
+	{ "norm 3.5", 1, { M2(3, 5) }, f_norm3, 0 },
+	{ "norm 1/2", 1, { P2(2, 3) }, f_norm_half, 0 },
+	{ "norm inf", 1, { M2(3, 5) }, f_norm_inf, 0 },
+	{ "norm of zeros", 1, { M2(3, 5) }, f_norm_zero, 0 },
 	{ "quantile", 1, { M2(3, 6) }, f_quantile, 0 },
 	{ "quantile of", 2, { M2(6, 3), { 1, { 2 }, 0.1, 0.9 } }, f_quantile_of, 0 },
-	{ "cov", 1, { M3(2, 3, 5) }, f_cov, 0 }, { "corr", 1, { M2(4, 6) }, f_corr, 0 },
+	{ "cov", 1, { M3(2, 3, 5) }, f_cov, 0 },
+	{ "corr", 1, { M2(4, 6) }, f_corr, 0 },
 	{ "clamp", 2, { M2(3, 5), { 1, { 5 }, 0.5, 1.5 } }, f_clamp, 0 },
 	{ "check_finite", 1, { M2(3, 5) }, f_check, 0 },
-	{ "reduce_max", 1, { M3(3, 4, 5) }, f_rmax, 0 }, { "reduce_min", 1, { M2(3, 4) }, f_rmin, 0 },
+	{ "reduce_max", 1, { M3(3, 4, 5) }, f_rmax, 0 },
+	{ "reduce_min", 1, { M2(3, 4) }, f_rmin, 0 },
 	{ "matmul", 2, { M2(3, 4), M2(4, 5) }, f_mm, 0 },
 	{ "matmul ta", 2, { M2(4, 3), M2(4, 5) }, f_mm_ta, 0 },
 	{ "matmul tb", 2, { M2(3, 4), M2(5, 4) }, f_mm_tb, 0 },
@@ -568,25 +680,39 @@ static const struct row rows[] = {
 	{ "matmul rows", 2, { M3(2, 3, 4), M2(4, 5) }, f_mm, 0 },
 	{ "matmul broadcast", 2, { M4(2, 1, 3, 4), M3(3, 4, 2) }, f_mm, 0 },
 	{ "linear", 3, { M3(2, 3, 4), M2(5, 4), M1(5) }, f_linear, 0 },
-	{ "reshape", 1, { M3(2, 3, 4) }, f_reshape, 0 }, { "permute", 1, { M3(2, 3, 4) }, f_permute, 0 },
+	{ "reshape", 1, { M3(2, 3, 4) }, f_reshape, 0 },
+	{ "permute", 1, { M3(2, 3, 4) }, f_permute, 0 },
 	{ "broadcast_to", 1, { M2(3, 1) }, f_broadcast, 0 },
-	{ "slice", 1, { M3(2, 5, 3) }, f_slice, 0 }, { "slice step", 1, { M3(2, 5, 3) }, f_slice_step, 0 },
-	{ "split", 1, { M2(3, 6) }, f_split, 0 }, { "overlapping slices", 1, { M2(3, 6) }, f_overlap, 0 },
-	{ "pad", 1, { M2(3, 4) }, f_pad, 0 }, { "concat", 2, { M2(3, 4), M2(3, 2) }, f_concat, 0 },
-	{ "flip", 1, { M2(3, 4) }, f_flip, 0 }, { "slice_update", 2, { M2(3, 5), M2(2, 2) }, f_update, 0 },
+	{ "slice", 1, { M3(2, 5, 3) }, f_slice, 0 },
+	{ "slice step", 1, { M3(2, 5, 3) }, f_slice_step, 0 },
+	{ "split", 1, { M2(3, 6) }, f_split, 0 },
+	{ "overlapping slices", 1, { M2(3, 6) }, f_overlap, 0 },
+	{ "pad", 1, { M2(3, 4) }, f_pad, 0 },
+	{ "concat", 2, { M2(3, 4), M2(3, 2) }, f_concat, 0 },
+	{ "flip", 1, { M2(3, 4) }, f_flip, 0 },
+	{ "slice_update", 2, { M2(3, 5), M2(2, 2) }, f_update, 0 },
 	{ "slice_at", 1, { M2(3, 5) }, f_slice_at, 0 },
 	{ "slice_update_at", 2, { M2(3, 5), M2(2, 2) }, f_update_at, 0 },
-	{ "gather rows", 1, { M2(5, 3) }, f_gather0, 0 }, { "gather axis 1", 1, { M3(2, 5, 3) }, f_gather1, 0 },
+	{ "gather rows", 1, { M2(5, 3) }, f_gather0, 0 },
+	{ "gather axis 1", 1, { M3(2, 5, 3) }, f_gather1, 0 },
 	{ "gather axis 2", 1, { M3(2, 3, 5) }, f_gather2, 0 },
-	{ "hypot", 2, { M2(3, 5), P2(1, 5) }, f_hypot, 0 }, { "frexp", 1, { { 2, { 3, 5 }, 0.55, 0.95 } }, f_frexp, 0 },
-	{ "copysign", 2, { P2(3, 5), M2(1, 5) }, f_copysign, 0 }, { "roll", 1, { M2(3, 5) }, f_roll, 0 },
-	{ "nextafter", 2, { { 2, { 3, 5 }, 0.55, 0.95 }, { 2, { 1, 5 }, 0.55, 0.95 } }, f_nextafter, 0 },
+	{ "hypot", 2, { M2(3, 5), P2(1, 5) }, f_hypot, 0 },
+	{ "frexp", 1, { { 2, { 3, 5 }, 0.55, 0.95 } }, f_frexp, 0 },
+	{ "copysign", 2, { P2(3, 5), M2(1, 5) }, f_copysign, 0 },
+	{ "roll", 1, { M2(3, 5) }, f_roll, 0 },
+	{ "nextafter",
+	  2,
+	  { { 2, { 3, 5 }, 0.55, 0.95 }, { 2, { 1, 5 }, 0.55, 0.95 } },
+	  f_nextafter,
+	  0 },
 	{ "masked_scatter", 2, { M2(3, 5), M2(4, 3) }, f_masked_scatter, 0 },
-	{ "masked_select", 1, { M2(3, 5) }, f_masked_select, 0 }, { "searchsorted", 1, { M2(3, 5) }, f_searchsorted, 0 },
+	{ "masked_select", 1, { M2(3, 5) }, f_masked_select, 0 },
+	{ "searchsorted", 1, { M2(3, 5) }, f_searchsorted, 0 },
 	{ "scatter_set", 2, { M2(5, 3), M2(6, 3) }, f_scatter_set, 0 },
 	{ "scatter_add", 2, { M2(5, 3), M2(6, 3) }, f_scatter, 0 },
 	{ "contiguous", 1, { M2(3, 4) }, f_contiguous, 0 },
-	{ "softmax", 1, { M2(3, 5) }, f_softmax, 0 }, { "log_softmax", 1, { M2(3, 5) }, f_log_softmax, 0 },
+	{ "softmax", 1, { M2(3, 5) }, f_softmax, 0 },
+	{ "log_softmax", 1, { M2(3, 5) }, f_log_softmax, 0 },
 	{ "logsumexp", 1, { M2(3, 5) }, f_logsumexp, 0 },
 	{ "softmax, axis 0", 1, { M2(3, 5) }, f_softmax_first, 0 },
 	{ "logsumexp, axis 0", 1, { M2(3, 5) }, f_logsumexp_first, 0 },
@@ -597,27 +723,61 @@ static const struct row rows[] = {
 	{ "rms_norm", 2, { M3(2, 3, 5), M1(5) }, f_rms_norm, 1e-5 },
 	{ "cross_entropy", 1, { M2(6, 5) }, f_xent, 0 },
 	{ "attention", 3, { M4(2, 3, 4, 5), M4(2, 3, 2, 5), M4(2, 3, 2, 5) }, f_attention, 0 },
-	{ "attention mask", 4, { M4(2, 3, 2, 4), M4(2, 5, 2, 4), M4(2, 5, 2, 4), M4(1, 2, 3, 5) },
-	  f_attention_mask, 0 },
-	{ "attention, a mask for all", 4, { M4(2, 3, 2, 4), M4(2, 5, 1, 4), M4(2, 5, 1, 4), M4(1, 1, 3, 5) },
-	  f_attention_mask, 0 },
-	{ "attention, a mask for each", 4, { M4(2, 3, 2, 4), M4(2, 5, 2, 4), M4(2, 5, 2, 4), M4(2, 2, 3, 5) },
-	  f_attention_mask, 0 },
-	{ "attention, mask and dropout", 4, { M4(2, 3, 2, 3), M4(2, 3, 2, 3), M4(2, 3, 2, 3), M4(2, 1, 3, 3) },
-	  f_attention_mask_drop, 0 },
-	{ "attention, mask and keys", 4, { M4(2, 3, 2, 3), M4(2, 6, 1, 3), M4(2, 6, 1, 3), M4(1, 2, 3, 6) },
-	  f_attention_mask_keys, 0 },
+	{ "attention mask",
+	  4,
+	  { M4(2, 3, 2, 4), M4(2, 5, 2, 4), M4(2, 5, 2, 4), M4(1, 2, 3, 5) },
+	  f_attention_mask,
+	  0 },
+	{ "attention, a mask for all",
+	  4,
+	  { M4(2, 3, 2, 4), M4(2, 5, 1, 4), M4(2, 5, 1, 4), M4(1, 1, 3, 5) },
+	  f_attention_mask,
+	  0 },
+	{ "attention, a mask for each",
+	  4,
+	  { M4(2, 3, 2, 4), M4(2, 5, 2, 4), M4(2, 5, 2, 4), M4(2, 2, 3, 5) },
+	  f_attention_mask,
+	  0 },
+	{ "attention, mask and dropout",
+	  4,
+	  { M4(2, 3, 2, 3), M4(2, 3, 2, 3), M4(2, 3, 2, 3), M4(2, 1, 3, 3) },
+	  f_attention_mask_drop,
+	  0 },
+	{ "attention, mask and keys",
+	  4,
+	  { M4(2, 3, 2, 3), M4(2, 6, 1, 3), M4(2, 6, 1, 3), M4(1, 2, 3, 6) },
+	  f_attention_mask_keys,
+	  0 },
 	{ "attention, a learned bias", 2, { M4(2, 2, 2, 3), M2(2, 3) }, f_attention_bias, 0 },
-	{ "attention keys", 3, { M4(2, 3, 2, 3), M4(2, 6, 1, 3), M4(2, 6, 1, 3) }, f_attention_keys, 0 },
-	{ "attention, keys of each", 4, { M4(2, 3, 2, 3), M4(2, 6, 1, 3), M4(2, 6, 1, 3), M4(2, 1, 3, 6) },
-	  f_attention_each, 0 },
+	{ "attention keys",
+	  3,
+	  { M4(2, 3, 2, 3), M4(2, 6, 1, 3), M4(2, 6, 1, 3) },
+	  f_attention_keys,
+	  0 },
+	{ "attention, keys of each",
+	  4,
+	  { M4(2, 3, 2, 3), M4(2, 6, 1, 3), M4(2, 6, 1, 3), M4(2, 1, 3, 6) },
+	  f_attention_each,
+	  0 },
 	{ "rope", 3, { M4(2, 3, 2, 6), M2(3, 3), M2(3, 3) }, f_rope, 0 },
 	{ "resolvent", 4, { M2(2, 5), M2(1, 4), M1(4), M2(2, 2) }, f_resolvent, 0 },
 	{ "resolvent, left", 3, { M1(6), M1(5), M2(2, 2) }, f_resolvent_left, 0 },
 	{ "resolvent of one element", 4, { M2(2, 1), M2(2, 0), M1(0), M1(2) }, f_resolvent, 0 },
-	{ "resolvent, complex", 5, { M2(2, 5), M2(1, 5), M2(1, 4), M1(4), M2(2, 2) }, f_resolvent_complex, 0 },
-	{ "resolvent, corner", 5, { M2(2, 5), M2(1, 5), M2(1, 4), M1(4), M2(2, 2) }, f_resolvent_corner, 0 },
-	{ "resolvent, log det", 5, { M2(2, 5), M2(1, 5), M2(1, 4), M1(4), M2(2, 2) }, f_resolvent_log_det, 0 },
+	{ "resolvent, complex",
+	  5,
+	  { M2(2, 5), M2(1, 5), M2(1, 4), M1(4), M2(2, 2) },
+	  f_resolvent_complex,
+	  0 },
+	{ "resolvent, corner",
+	  5,
+	  { M2(2, 5), M2(1, 5), M2(1, 4), M1(4), M2(2, 2) },
+	  f_resolvent_corner,
+	  0 },
+	{ "resolvent, log det",
+	  5,
+	  { M2(2, 5), M2(1, 5), M2(1, 4), M1(4), M2(2, 2) },
+	  f_resolvent_log_det,
+	  0 },
 	{ "window", 1, { M3(2, 8, 2) }, f_window, 0 },
 	{ "max_pool", 1, { M4(2, 2, 3, 4) }, f_max_pool, 0 },
 	{ "max_pool_backward", 2, { M4(2, 2, 3, 4), M4(2, 2, 2, 4) }, max_pool_backward, 0 },
@@ -631,27 +791,48 @@ static const struct row rows[] = {
 	{ "swiglu", 2, { M2(3, 5), M2(3, 5) }, f_swiglu, 0 },
 	{ "bce_logits", 2, { M2(3, 5), M2(3, 5) }, f_bce, 0 },
 	{ "kl", 2, { M2(3, 5), M2(3, 5) }, f_kl, 0 },
-	{ "attention dropout", 3, { M4(1, 4, 2, 3), M4(1, 4, 2, 3), M4(1, 4, 2, 3) }, f_attention_drop, 0 },
+	{ "attention dropout",
+	  3,
+	  { M4(1, 4, 2, 3), M4(1, 4, 2, 3), M4(1, 4, 2, 3) },
+	  f_attention_drop,
+	  0 },
 	{ "barrier", 2, { M2(3, 5), M2(3, 5) }, f_barrier, 0 },
-	{ "stop_grad", 1, { M2(3, 5) }, f_stop, 0 }, { "mse", 2, { M2(3, 5), M2(3, 5) }, f_mse, 0 },
+	{ "stop_grad", 1, { M2(3, 5) }, f_stop, 0 },
+	{ "mse", 2, { M2(3, 5), M2(3, 5) }, f_mse, 0 },
 	{ "two uses", 1, { M2(3, 5) }, f_twice, 0 },
 	{ "adamw", 8, { M1(5), M1(5), M1(5), { 1, { 5 }, 0.3, 2 }, N1, N1, N1, N1 }, f_adamw, 0 },
 	{ "lamb", 7, { M1(5), M1(5), M1(5), { 1, { 5 }, 0.3, 2 }, N1, N1, N1 }, f_lamb, 0 },
 	{ "lamb, its step", 5, { M1(5), M1(5), N1, N1, N1 }, f_lamb_step, 0 },
 	{ "sgd", 4, { M2(2, 3), M2(2, 3), N1, N1 }, f_sgd, 0 },
 	{ "sgd, momentum", 6, { M2(2, 3), M2(2, 3), M2(2, 3), N1, N1, N1 }, f_momentum, 0 },
-	{ "sgd, a later step", 6, { M1(5), M1(5), M1(5), N1, N1, { 1, { 1 }, 0, 0 } }, f_nesterov, 0 },
+	{ "sgd, a later step",
+	  6,
+	  { M1(5), M1(5), M1(5), N1, N1, { 1, { 1 }, 0, 0 } },
+	  f_nesterov,
+	  0 },
 	{ "scale of a list", 2, { M2(2, 3), N1 }, f_scale, 0 },
 	{ "squares of each tensor", 2, { M2(2, 3), M1(5) }, f_sum_each, 0 },
 	{ "squares of each tensor and of all", 2, { M2(2, 3), M1(5) }, f_sum_both, 0 },
 	{ "the largest square", 2, { M2(2, 3), M1(5) }, f_max_all, 0 },
 	// eight axes
-	{ "mul of rank 8", 2, { M8(2, 1, 3, 1, 2, 1, 1, 2), M8(1, 2, 1, 1, 2, 2, 1, 2) }, f_mul, 0 },
+	{ "mul of rank 8",
+	  2,
+	  { M8(2, 1, 3, 1, 2, 1, 1, 2), M8(1, 2, 1, 1, 2, 2, 1, 2) },
+	  f_mul,
+	  0 },
 	{ "permute of rank 8", 1, { M8(2, 1, 3, 1, 2, 2, 1, 2) }, f_turned, 0 },
 	{ "sum of rank 8", 1, { M8(2, 1, 3, 2, 2, 1, 1, 2) }, f_sum_even, 0 },
-	{ "matmul of rank 8", 2, { M8(2, 1, 1, 2, 1, 1, 2, 3), M8(1, 2, 1, 2, 1, 1, 3, 2) }, f_mm, 0 },
+	{ "matmul of rank 8",
+	  2,
+	  { M8(2, 1, 1, 2, 1, 1, 2, 3), M8(1, 2, 1, 2, 1, 1, 3, 2) },
+	  f_mm,
+	  0 },
 	{ "softmax of rank 8", 1, { M8(1, 2, 1, 1, 2, 1, 1, 3) }, f_softmax, 0 },
-	{ "concat of rank 8", 2, { M8(1, 2, 1, 1, 2, 1, 1, 3), M8(1, 1, 1, 1, 2, 1, 1, 3) }, f_concat, 0 },
+	{ "concat of rank 8",
+	  2,
+	  { M8(1, 2, 1, 1, 2, 1, 1, 3), M8(1, 1, 1, 1, 2, 1, 1, 3) },
+	  f_concat,
+	  0 },
 	// empty tensors, alone and concatenated
 	{ "add of nothing", 2, { M2(0, 5), M1(5) }, f_add, 0 },
 	{ "mul of nothing", 2, { M2(3, 0), M2(3, 1) }, f_mul, 0 },
@@ -677,9 +858,16 @@ static const struct row rows[] = {
 	{ "logsumexp of nothing", 1, { M2(0, 5) }, f_logsumexp, 0 },
 	{ "layer_norm of nothing", 3, { M2(0, 5), M1(5), M1(5) }, f_layer_norm, 0 },
 	{ "rms_norm of nothing", 2, { M2(0, 5), M1(5) }, f_rms_norm, 0 },
-	{ "attention of nothing", 3, { M4(0, 3, 2, 5), M4(0, 3, 2, 5), M4(0, 3, 2, 5) }, f_attention, 0 },
-	{ "attention without queries", 3, { M4(2, 0, 2, 5), M4(2, 3, 2, 5), M4(2, 3, 2, 5) },
-	  f_attention, 0 },
+	{ "attention of nothing",
+	  3,
+	  { M4(0, 3, 2, 5), M4(0, 3, 2, 5), M4(0, 3, 2, 5) },
+	  f_attention,
+	  0 },
+	{ "attention without queries",
+	  3,
+	  { M4(2, 0, 2, 5), M4(2, 3, 2, 5), M4(2, 3, 2, 5) },
+	  f_attention,
+	  0 },
 };
 
 static size_t count(const struct input *in)
@@ -772,7 +960,8 @@ static void check(const struct row *r)
 		err = yoke_eval(r->n, g);
 	for (int k = 0; k < r->n && !err; k++)
 		err = yoke_read(g[k], got[k], count(&r->in[k]) * sizeof(double));
-	if (!ok(!err, "%s: gradient computed%s%s", r->name, err ? ": " : "", err ? yoke_error() : "")) {
+	if (!ok(!err, "%s: gradient computed%s%s", r->name, err ? ": " : "",
+		err ? yoke_error() : "")) {
 		yoke_error_clear();
 		yoke_scope_end(s);
 		return;
@@ -847,14 +1036,16 @@ static void second_order_row(const struct row *r)
 				s = step_begin();
 				data[k][at] = keep + steps[side] * h;
 				for (int i = 0; i < r->n; i++)
-					x[i] = yoke_from(yoke_f64, r->in[i].rank, r->in[i].dims, data[i]);
+					x[i] = yoke_from(yoke_f64, r->in[i].rank, r->in[i].dims,
+							 data[i]);
 				yoke_read(norm_of_gradient(r, x), &v[side], sizeof *v);
 				yoke_scope_end(s);
 			}
 			data[k][at] = keep;
 			want[at] = slope(v);
 		}
-		snprintf(text, sizeof text, "%s: second order, operand %d %s", r->name, k, yoke_error());
+		snprintf(text, sizeof text, "%s: second order, operand %d %s", r->name, k,
+			 yoke_error());
 		near(got[k], want, count(&r->in[k]), 1e-5, 1, text);
 	}
 	yoke_error_clear();
@@ -899,7 +1090,8 @@ static void edges(void)
 	edge("max of ties and NaN", f_max, 4, a, b, larger, other);
 	const double smaller[4] = { 0.5, 0, 0, 1 }, rest[4] = { 0.5, 1, 0, 0 };
 	edge("min of ties and NaN", f_min, 4, a, b, smaller, rest);
-	const double base[8] = { 0, 0, 3, 0, -2, 0, NAN, INFINITY }, power[8] = { 0, 1, 2, 2, 3, -1, 2, -1 },
+	const double base[8] = { 0, 0, 3, 0, -2, 0, NAN, INFINITY },
+		     power[8] = { 0, 1, 2, 2, 3, -1, 2, -1 },
 		     gbase[8] = { 0, 1, 6, 0, 12, -INFINITY, NAN, 0 },
 		     gpower[8] = { 0, 0, 9 * log(3), 0, 0, -INFINITY, NAN, 0 };
 	edge("pow at 0 and below", f_pow, 8, base, power, gbase, gpower);
@@ -934,7 +1126,9 @@ static void norm_of_list(void)
 	const double a[2] = { 2, 3 }, b[1] = { -6 }, want[2] = { 2 / 7., 3 / 7. }, other = -6 / 7.;
 	double got[3] = { NAN, NAN, NAN };
 	yoke_scope *s = yoke_scope_begin("list");
-	yoke_tensor *x[2] = { yoke_from(yoke_f64, 1, (int64_t[]){ 2 }, a), yoke_from(yoke_f64, 0, NULL, b) }, *g[2];
+	yoke_tensor *x[2] = { yoke_from(yoke_f64, 1, (int64_t[]){ 2 }, a),
+			      yoke_from(yoke_f64, 0, NULL, b) },
+		    *g[2];
 	yoke_tensor *y = yoke_global_norm(2, x);
 	note(x, 2);
 	yoke_grad(y, 2, x, g);
@@ -976,24 +1170,47 @@ static void unchanged(void)
 		const char *name;
 		yoke_tensor *(*fn)(yoke_tensor *const *);
 	} row[] = {
-		{ "cast", f_same_cast }, { "dropout", f_same_dropout }, { "clamp", f_same_clamp }, { "resize", f_same_resize },
-		{ "resize, smooth", f_same_smooth }, { "reshape", f_same_reshape }, { "permute", f_same_permute },
-		{ "broadcast_to", f_same_broadcast }, { "slice", f_same_slice }, { "flip", f_same_flip }, { "pad", f_same_pad },
-		{ "concat", f_same_concat }, { "sum", f_same_sum }, { "cumsum", f_same_cumsum }, { "cummax", f_same_cummax },
-		{ "logcumsumexp", f_same_logs }, { "contiguous", f_same_contiguous }, { "adaptive_mean_pool", f_same_mean_pool },
-		{ "adaptive_max_pool", f_same_max_pool }, { "check_finite", f_same_check }, { "reduce_max", f_same_max },
+		{ "cast", f_same_cast },
+		{ "dropout", f_same_dropout },
+		{ "clamp", f_same_clamp },
+		{ "resize", f_same_resize },
+		{ "resize, smooth", f_same_smooth },
+		{ "reshape", f_same_reshape },
+		{ "permute", f_same_permute },
+		{ "broadcast_to", f_same_broadcast },
+		{ "slice", f_same_slice },
+		{ "flip", f_same_flip },
+		{ "pad", f_same_pad },
+		{ "concat", f_same_concat },
+		{ "sum", f_same_sum },
+		{ "cumsum", f_same_cumsum },
+		{ "cummax", f_same_cummax },
+		{ "logcumsumexp", f_same_logs },
+		{ "contiguous", f_same_contiguous },
+		{ "adaptive_mean_pool", f_same_mean_pool },
+		{ "adaptive_max_pool", f_same_max_pool },
+		{ "check_finite", f_same_check },
+		{ "reduce_max", f_same_max },
 	};
-	const double a[3] = { 2, -3, 5 }, three[3] = { 3, 3, 3 }, four[3] = { 4, 4, 4 }, none[3] = { 0 };
+	const double a[3] = { 2, -3, 5 }, three[3] = { 3, 3, 3 }, four[3] = { 4, 4, 4 },
+		     none[3] = { 0 };
 	for (size_t k = 0; k < sizeof row / sizeof *row; k++) {
 		double by_x[3], by_y[3], apart[3];
 		yoke_scope *s = yoke_scope_begin("same");
-		yoke_tensor *x = yoke_from(yoke_f64, 4, (int64_t[]){ 1, 1, 1, 3 }, a), *y = row[k].fn(&x), *g[2], *other;
-		yoke_tensor *p[2] = { x, y }, *sum = yoke_sum(yoke_add(yoke_mul(y, yoke_const(3)), x), YOKE_ALL);
-		bool good = y && !yoke_grad(sum, 2, p, g) && !yoke_grad(yoke_sum(yoke_mul(x, yoke_const(3)), YOKE_ALL), 1, &y, &other) &&
-			    !yoke_read(g[0], by_x, sizeof by_x) && !yoke_read(g[1], by_y, sizeof by_y) &&
-			    !yoke_read(other, apart, sizeof apart);
-		ok(good && near(by_x, four, 3, 1e-15, 1, "by the operand") && near(by_y, three, 3, 1e-15, 1, "by the result") &&
-		   near(apart, none, 3, 0, 1, "of what does not read it"), "%s that changes nothing: %s", row[k].name, yoke_error());
+		yoke_tensor *x = yoke_from(yoke_f64, 4, (int64_t[]){ 1, 1, 1, 3 }, a),
+			    *y = row[k].fn(&x), *g[2], *other;
+		yoke_tensor *p[2] = { x, y },
+			    *sum = yoke_sum(yoke_add(yoke_mul(y, yoke_const(3)), x), YOKE_ALL);
+		bool good =
+			y && !yoke_grad(sum, 2, p, g) &&
+			!yoke_grad(yoke_sum(yoke_mul(x, yoke_const(3)), YOKE_ALL), 1, &y, &other) &&
+			!yoke_read(g[0], by_x, sizeof by_x) &&
+			!yoke_read(g[1], by_y, sizeof by_y) &&
+			!yoke_read(other, apart, sizeof apart);
+		ok(good && near(by_x, four, 3, 1e-15, 1, "by the operand") &&
+			   near(by_y, three, 3, 1e-15, 1, "by the result") &&
+			   near(apart, none, 3, 0, 1, "of what does not read it"),
+		   "%s that changes nothing: %s", row[k].name, yoke_error());
 		yoke_error_clear();
 		yoke_scope_end(s);
 	}
@@ -1006,7 +1223,8 @@ static void no_rule(void)
 	yoke_scope *s = yoke_scope_begin("none");
 	yoke_tensor *x = yoke_from(yoke_f64, 1, (int64_t[]){ 2 }, a), *g = x;
 	struct yoke_context *ctx = yk_current();
-	yoke_tensor *y = yk_handle_of(ctx, yk_un(&ctx->graph, YK_TRANSFER, yk_operand(ctx, x, yoke_f64)));
+	yoke_tensor *y =
+		yk_handle_of(ctx, yk_un(&ctx->graph, YK_TRANSFER, yk_operand(ctx, x, yoke_f64)));
 	int err = yoke_grad(yoke_sum(y, YOKE_ALL), 1, &x, &g);
 	ok(err == YOKE_EUNSUPPORTED && !g && strstr(yoke_error(), "transfer"),
 	   "an op without a rule: %s", yoke_error());

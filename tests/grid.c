@@ -25,8 +25,8 @@ static void compare(yoke_tensor *y, int64_t n, const char *what)
 	for (int64_t i = 0; i < n && !err; i++)
 		if (got[i] != want[i] && !wrong++)
 			first = i;
-	ok(!err && !wrong, "%s: %lld of %lld wrong, the first %lld %s", what, (long long)wrong, (long long)n, (long long)first,
-	   yoke_error());
+	ok(!err && !wrong, "%s: %lld of %lld wrong, the first %lld %s", what, (long long)wrong,
+	   (long long)n, (long long)first, yoke_error());
 	yoke_error_clear();
 }
 
@@ -85,7 +85,8 @@ static void sorts(int64_t rows, int64_t n)
 		a[i] = (float)(i * 7919 % n); // n is no multiple of that: all of 0 .. n - 1
 		want[i] = (float)(i % n);
 	}
-	compare(yoke_sort(of(2, (int64_t[]){ rows, n }, a), 1, 0, NULL), rows * n, "a sort of rows");
+	compare(yoke_sort(of(2, (int64_t[]){ rows, n }, a), 1, 0, NULL), rows * n,
+		"a sort of rows");
 }
 
 // Four rows per group.
@@ -100,9 +101,12 @@ static void groups(int64_t n, int64_t k, int64_t cols)
 	memset(want, 0, sizeof want);
 	for (int64_t i = 0; i < 4 * n * cols; i++)
 		for (int64_t l = 0; l < k; l++)
-			want[i] += a[i / cols * k + l] * b[(i / cols / 4 * k + l) * cols + i % cols];
-	yoke_tensor *x = of(2, (int64_t[]){ 4 * n, k }, a), *w = of(3, (int64_t[]){ n, k, cols }, b);
-	yoke_tensor *y = yoke_grouped_matmul(x, w, yoke_from(yoke_i64, 1, (int64_t[]){ n + 1 }, first));
+			want[i] +=
+				a[i / cols * k + l] * b[(i / cols / 4 * k + l) * cols + i % cols];
+	yoke_tensor *x = of(2, (int64_t[]){ 4 * n, k }, a),
+		    *w = of(3, (int64_t[]){ n, k, cols }, b);
+	yoke_tensor *y =
+		yoke_grouped_matmul(x, w, yoke_from(yoke_i64, 1, (int64_t[]){ n + 1 }, first));
 	yoke_tensor *dw = NULL;
 	yoke_grad(yoke_sum(y, YOKE_ALL), 1, &w, &dw);
 	compare(y, 4 * n * cols, "groups of rows");

@@ -56,13 +56,16 @@ static void too_many(void)
 	int64_t n = 1; // the leaf
 	for (; n <= max + 1 && x; n++)
 		x = yoke_neg(x);
-	ok(!x && n - 1 == max, "operation %lld of %lld is refused", (long long)n - 1, (long long)max);
-	ok(yoke_error_code() == YOKE_EGRAPH && strstr(yoke_error(), "loop/inner"), "the error names the place: %s",
-	   yoke_error());
-	ok(warnings == 1 && strstr(warning, "\"loop/inner\"") && strstr(warning, "65537 operations"),
+	ok(!x && n - 1 == max, "operation %lld of %lld is refused", (long long)n - 1,
+	   (long long)max);
+	ok(yoke_error_code() == YOKE_EGRAPH && strstr(yoke_error(), "loop/inner"),
+	   "the error names the place: %s", yoke_error());
+	ok(warnings == 1 && strstr(warning, "\"loop/inner\"") &&
+		   strstr(warning, "65537 operations"),
 	   "%d warnings before it: %s", warnings, warning);
 	yoke_error_clear();
-	ok(!yoke_eval(0, NULL) && !stats().pending_nodes, "an evaluation makes room: %s", yoke_error());
+	ok(!yoke_eval(0, NULL) && !stats().pending_nodes, "an evaluation makes room: %s",
+	   yoke_error());
 	x = yoke_from(yoke_f32, 1, DIMS(1), &one);
 	ok(!yoke_read(yoke_neg(x), &one, sizeof one), "and recording continues: %s", yoke_error());
 	yoke_scope_end(t);
@@ -82,7 +85,8 @@ static void too_large(void)
 		last = yoke_sum(x, YOKE_ALL);
 	}
 	// version k is held only by pending work once version k + 1 exists, beginning with 1
-	ok(warnings == 1 && n == 18 && strstr(warning, "\"steps\"") && strstr(warning, "17825792 bytes"),
+	ok(warnings == 1 && n == 18 && strstr(warning, "\"steps\"") &&
+		   strstr(warning, "17825792 bytes"),
 	   "warned at version %d: %s", n, warning);
 	for (; n < 40; n++) {
 		yoke_put(x, data, sizeof data);
@@ -142,7 +146,14 @@ static void thousand_steps(void)
 		yoke_grad(loss, P, p, g);
 		yoke_adamw_step(P, p, g, m, v,
 				&(struct yoke_adamw){ .size = sizeof(struct yoke_adamw),
-						      lr, c1, c2, YOKE_NONE, 0.9, 0.99, 1e-8, 0.1 });
+						      lr,
+						      c1,
+						      c2,
+						      YOKE_NONE,
+						      0.9,
+						      0.99,
+						      1e-8,
+						      0.1 });
 		yoke_read(loss, &l, sizeof l);
 		sum += (double)l;
 		if (yoke_scope_end(s) < 0)
@@ -159,12 +170,13 @@ static void thousand_steps(void)
 	float got = NAN;
 	double grown = tap_resident() - rss;
 	yoke_read(total, &got, sizeof got);
-	ok(fabs((double)got - sum) < 1e-3 * sum && sum > 0, "the metric of 1000 steps: %g, want %g %s",
-	   (double)got, sum, yoke_error());
+	ok(fabs((double)got - sum) < 1e-3 * sum && sum > 0,
+	   "the metric of 1000 steps: %g, want %g %s", (double)got, sum, yoke_error());
 	ok(!pending, "no pending nodes after any step: %llu", (unsigned long long)pending);
-	ok(!handles, "the number of handles is constant: %llu", (unsigned long long)s1.live_handles);
-	ok(s1.plans == s0.plans && s1.plan_misses == s0.plan_misses, "so is the number of plans: %llu",
-	   (unsigned long long)s1.plans);
+	ok(!handles, "the number of handles is constant: %llu",
+	   (unsigned long long)s1.live_handles);
+	ok(s1.plans == s0.plans && s1.plan_misses == s0.plan_misses,
+	   "so is the number of plans: %llu", (unsigned long long)s1.plans);
 	ok(s1.pool_allocated == s0.pool_allocated && s1.pool_reserved == s0.pool_reserved,
 	   "and the pool's size: %llu and %llu bytes", (unsigned long long)s1.pool_allocated,
 	   (unsigned long long)s1.pool_reserved);
@@ -183,18 +195,24 @@ static void updates(void)
 		int wrong = 0, failed = 0;
 		for (int k = 0; k < UPDATE_SCOPES * UPDATE_READS; k++) {
 			struct updates u;
-			updates_begin(&u, update, (k / UPDATE_READS + UPDATE_SCOPE) % UPDATE_SCOPES, k % UPDATE_READS);
+			updates_begin(&u, update, (k / UPDATE_READS + UPDATE_SCOPE) % UPDATE_SCOPES,
+				      k % UPDATE_READS);
 			for (int i = 0; i < STEPS; i++) {
 				update_step(&u);
-				nodes = yk_current()->graph.nodes > nodes ? yk_current()->graph.nodes : nodes;
+				nodes = yk_current()->graph.nodes > nodes ?
+						yk_current()->graph.nodes :
+						nodes;
 			}
-			failed += yoke_read(u.update == UPDATE_AVERAGE_AFTER ? u.average : u.w, got, sizeof got) || yoke_error_code();
+			failed += yoke_read(u.update == UPDATE_AVERAGE_AFTER ? u.average : u.w, got,
+					    sizeof got) ||
+				  yoke_error_code();
 			if (k == 0)
 				memcpy(want[update], got, sizeof got);
 			wrong += memcmp(want[update], got, sizeof got) != 0;
 			updates_end(&u);
 		}
-		ok((nodes <= BOUND || getenv("YOKE_DONATE")) && !wrong && !failed, "%s: %zu nodes at most, of %d; %d differ, %d failed %s", update_name[update],
+		ok((nodes <= BOUND || getenv("YOKE_DONATE")) && !wrong && !failed,
+		   "%s: %zu nodes at most, of %d; %d differ, %d failed %s", update_name[update],
 		   nodes, BOUND, wrong, failed, yoke_error());
 		yoke_error_clear();
 	}

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Tests the guides: every C program in them compiles without a warning and runs; every relative
 # link and anchor exists; the op table in doc/plugins.md agrees with yoke-plugin.h and with the
-# devices; each source directory has a README.md whose files exist; `make html` renders
-# everything.
+# devices; each source directory has a README.md whose files exist; lines of C have 100 columns;
+# `make html` renders everything.
 set -u
 . "${srcdir:-.}/tests/yoke.sh"
 . "${srcdir:-.}/tests/tap.sh"
@@ -129,6 +129,21 @@ verdict "files named in the READMEs of directories exist" "$(cd "$source" || exi
 		done
 	done)"
 verdict "doc/architecture.md has 400 lines at most" "$([ "$(wc -l <"$source/doc/architecture.md")" -le 400 ] || echo no)"
+
+# ---- sources ----
+
+# Lines with a string may be longer, so that messages are found by searching for them.
+verdict "lines of C without strings have 100 columns at most" "$(cd "$source" &&
+	find include src backends plugins cl bench examples tests ! -path 'tests/models/*' -name '*.[ch]' -exec awk '
+		/"/ { next }
+		{
+			width = 0
+			n = split($0, part, "\t")
+			for (i = 1; i < n; i++)
+				width += 8 + length(part[i]) - (width + length(part[i])) % 8
+			if (width + length(part[n]) > 100)
+				print FILENAME ":" FNR
+		}' {} +)"
 
 # ---- pages ----
 

@@ -59,7 +59,8 @@ static void narrowed(int dtype)
 		float x = (float)widen(dtype, (uint16_t)(r >> 32));
 		uint32_t u;
 		memcpy(&u, &x, sizeof u);
-		f[i] = of_bits(i % 2 ? (uint32_t)r : u + (uint32_t)(r & 3) - 1 + (i % 4 ? 0x1000 : 0x8000));
+		f[i] = of_bits(i % 2 ? (uint32_t)r :
+				       u + (uint32_t)(r & 3) - 1 + (i % 4 ? 0x1000 : 0x8000));
 	}
 	yoke_scope *s = yoke_scope_begin("narrow");
 	memset(h, 0xff, sizeof h);

@@ -18,7 +18,8 @@ static const float data[4] = { 1, 2, 3, 4 };
 static void refused(const char *what, int code, const char *word, const char *other)
 {
 	const char *line = yoke_error();
-	ok(yoke_error_code() == code && strstr(line, word) && strstr(line, other) && !strchr(line, '\n'),
+	ok(yoke_error_code() == code && strstr(line, word) && strstr(line, other) &&
+		   !strchr(line, '\n'),
 	   "%s: %s %s", what, yoke_error_name(yoke_error_code()), line);
 	yoke_error_clear();
 }
@@ -47,7 +48,8 @@ static void every_call(yoke_tensor *gone, int code, const char *word)
 	refused("second operand", code, word, "was used");
 	ok(yoke_put(gone, data, sizeof data) == code, "put");
 	refused("put", code, word, "was used");
-	ok(yoke_assign(gone, live) == code && (yoke_error_clear(), yoke_assign(live, gone)) < 0, "assign");
+	ok(yoke_assign(gone, live) == code && (yoke_error_clear(), yoke_assign(live, gone)) < 0,
+	   "assign");
 	yoke_error_clear();
 	ok(yoke_scalar_set(gone, 1) == code, "scalar_set");
 	refused("scalar_set", code, word, "was used");
@@ -55,8 +57,9 @@ static void every_call(yoke_tensor *gone, int code, const char *word)
 	refused("keep", code, word, "was used");
 	ok(!yoke_lift(gone), "lift");
 	refused("lift", code, word, "was used");
-	ok(yoke_rank(gone) < 0 && yoke_dtype(gone) < 0 && yoke_dim(gone, 0) < 0 && yoke_count(gone) < 0 &&
-		   !yoke_bytes(gone), "its facts");
+	ok(yoke_rank(gone) < 0 && yoke_dtype(gone) < 0 && yoke_dim(gone, 0) < 0 &&
+		   yoke_count(gone) < 0 && !yoke_bytes(gone),
+	   "its facts");
 	refused("a fact", code, word, "was used");
 	ok(!yoke_concat(2, pair, 0), "concat");
 	refused("concat", code, word, "was used");
@@ -84,7 +87,8 @@ static void freed(void)
 	yoke_free(y);
 	yoke_tensor *z = yoke_keep(yoke_neg(x)); // in y's place
 	float got[4] = { 0 };
-	ok(yoke_read(y, got, sizeof got) == YOKE_EINVAL && !got[0], "a scalar of another context is not read");
+	ok(yoke_read(y, got, sizeof got) == YOKE_EINVAL && !got[0],
+	   "a scalar of another context is not read");
 	refused("its place is taken", YOKE_EINVAL, "a result of exp", "freed");
 	yoke_free(y);
 	yoke_error_clear();
@@ -102,7 +106,8 @@ static void scopes(void)
 	yoke_tensor *y = yoke_tanh(x);
 	yoke_scope_end(inner);
 	yoke_add(y, y);
-	refused("its scope has ended", YOKE_EINVAL, "a result of tanh in scope \"step/layer\"", "yoke_keep");
+	refused("its scope has ended", YOKE_EINVAL, "a result of tanh in scope \"step/layer\"",
+		"yoke_keep");
 	every_call(y, YOKE_EINVAL, "a result of tanh");
 	yoke_scope_end(inner);
 	refused("a scope is ended twice", YOKE_EINVAL, "scope_end", "no such scope");
@@ -178,13 +183,14 @@ static void elsewhere(void)
 	ok(!yoke_read(y, got, sizeof got) && got[3] == 28,
 	   "a freed number keeps its value in pending work: %g", got[3]);
 	yoke_free(y);
-	ok(live() == before, "the handles are released: %llu, before %llu", (unsigned long long)live(),
-	   (unsigned long long)before);
+	ok(live() == before, "the handles are released: %llu, before %llu",
+	   (unsigned long long)live(), (unsigned long long)before);
 	yoke_exp(other.t[0]);
 	refused("one of them", YOKE_EINVAL, "number on the host", "freed");
 	pthread_create(&thread, NULL, free_all, NULL);
 	pthread_join(thread, NULL);
-	ok(other.errors == YOKE_EINVAL, "freeing again is an error in that thread: %s", yoke_error_name(other.errors));
+	ok(other.errors == YOKE_EINVAL, "freeing again is an error in that thread: %s",
+	   yoke_error_name(other.errors));
 	yoke_free(x);
 }
 
@@ -220,7 +226,8 @@ static void busy(void)
 	pthread_create(&thread, NULL, free_one, NULL);
 	yoke_free(w);
 	pthread_join(thread, NULL);
-	ok(!other.errors && !yoke_error_code(), "freed while the context is busy: %s", yoke_error());
+	ok(!other.errors && !yoke_error_code(), "freed while the context is busy: %s",
+	   yoke_error());
 	ok(live() == before - 2, "and released by the next call: %llu, before %llu",
 	   (unsigned long long)live(), (unsigned long long)before);
 }
@@ -297,7 +304,8 @@ static void piles(void)
 	yk_log_to(count_warnings, NULL);
 	for (int i = 0; i < 1200; i++)
 		yoke_scope_begin("s");
-	ok(warnings == 1 && strstr(warning, "yoke_scope_end"), "1200 scopes that do not end: %d, %s", warnings, warning);
+	ok(warnings == 1 && strstr(warning, "yoke_scope_end"),
+	   "1200 scopes that do not end: %d, %s", warnings, warning);
 	yk_log_to(NULL, NULL);
 	yoke_use(before);
 	yoke_context_free(ctx);

@@ -29,8 +29,14 @@ DEVICE void __syncthreads()
 DEVICE float __uint_as_float(unsigned x) { return __builtin_bit_cast(float, x); }
 DEVICE unsigned __float_as_uint(float x) { return __builtin_bit_cast(unsigned, x); }
 DEVICE double __longlong_as_double(long long x) { return __builtin_bit_cast(double, x); }
-DEVICE unsigned atomicMin(unsigned *to, unsigned x) { return __atomic_fetch_min(to, x, __ATOMIC_RELAXED); }
-DEVICE unsigned atomicAdd(unsigned *to, unsigned x) { return __atomic_fetch_add(to, x, __ATOMIC_RELAXED); }
+DEVICE unsigned atomicMin(unsigned *to, unsigned x)
+{
+	return __atomic_fetch_min(to, x, __ATOMIC_RELAXED);
+}
+DEVICE unsigned atomicAdd(unsigned *to, unsigned x)
+{
+	return __atomic_fetch_add(to, x, __ATOMIC_RELAXED);
+}
 #define MATH1(name) \
 	extern "C" __device__ float __ocml_##name##_f32(float); \
 	extern "C" __device__ double __ocml_##name##_f64(double); \

@@ -26,7 +26,8 @@ static bool same_tables(const struct yk_held_table *a, const struct yk_held_tabl
 {
 	bool same = a->n == b->n && a->segments == b->segments;
 	for (size_t i = 0; i < a->size && same; i++) {
-		const struct yk_held *x = &a->at[i], *y = x->used ? yk_held_find(b, x->segment, x->offset) : NULL;
+		const struct yk_held *x = &a->at[i],
+				     *y = x->used ? yk_held_find(b, x->segment, x->offset) : NULL;
 		same = !x->used || (y && y->bytes == x->bytes && y->who == x->who);
 	}
 	return same;
@@ -68,20 +69,23 @@ static bool file_replays(const char *path)
 	char at[64], to[64];
 	bool good = f && json_is_array(live);
 	json_array_foreach (json_object_get(json_object_get(f, "first"), "blocks"), i, b) {
-		snprintf(at, sizeof at, "%lld/%lld", (long long)json_integer_value(json_array_get(b, 0)),
+		snprintf(at, sizeof at, "%lld/%lld",
+			 (long long)json_integer_value(json_array_get(b, 0)),
 			 (long long)json_integer_value(json_array_get(b, 1)));
 		json_object_set(key, at, json_array_get(b, 2));
 	}
 	json_array_foreach (json_object_get(f, "events"), i, e) {
 		const char *kind = json_string_value(json_array_get(e, 1));
-		snprintf(at, sizeof at, "%lld/%lld", (long long)json_integer_value(json_array_get(e, 2)),
+		snprintf(at, sizeof at, "%lld/%lld",
+			 (long long)json_integer_value(json_array_get(e, 2)),
 			 (long long)json_integer_value(json_array_get(e, 3)));
 		if (!strcmp(kind, "alloc"))
 			json_object_set(key, at, json_array_get(e, 4));
 		if (!strcmp(kind, "free"))
 			good &= json_object_del(key, at) == 0;
 		if (!strcmp(kind, "move")) {
-			snprintf(to, sizeof to, "%lld/%lld", (long long)json_integer_value(json_array_get(e, 6)),
+			snprintf(to, sizeof to, "%lld/%lld",
+				 (long long)json_integer_value(json_array_get(e, 6)),
 				 (long long)json_integer_value(json_array_get(e, 7)));
 			json_object_set(key, to, json_object_get(key, at));
 			good &= json_object_del(key, at) == 0;
@@ -89,9 +93,11 @@ static bool file_replays(const char *path)
 	}
 	good &= json_object_size(key) == json_array_size(live);
 	json_array_foreach (live, i, b) {
-		snprintf(at, sizeof at, "%lld/%lld", (long long)json_integer_value(json_array_get(b, 0)),
+		snprintf(at, sizeof at, "%lld/%lld",
+			 (long long)json_integer_value(json_array_get(b, 0)),
 			 (long long)json_integer_value(json_array_get(b, 1)));
-		good &= json_integer_value(json_object_get(key, at)) == json_integer_value(json_array_get(b, 2));
+		good &= json_integer_value(json_object_get(key, at)) ==
+			json_integer_value(json_array_get(b, 2));
 	}
 	json_decref(key);
 	json_decref(f);
@@ -101,7 +107,9 @@ static bool file_replays(const char *path)
 static void test_random(int calls)
 {
 	enum { HELD = 200 };
-	static const struct yk_who who[] = { { "matmul", "train/forward", "" }, { "add", "", "a.c:1" }, { "put", "", "" } };
+	static const struct yk_who who[] = { { "matmul", "train/forward", "" },
+					     { "add", "", "a.c:1" },
+					     { "put", "", "" } };
 	struct yoke_context *ctx = yoke_context_new("cpu"), *former = yoke_use(ctx);
 	struct yk_pool *p = ctx->device->pool;
 	struct yk_block *held[HELD] = { NULL };
@@ -114,7 +122,8 @@ static void test_random(int calls)
 	for (int i = 0; i < calls; i++) {
 		const int k = (int)rnd_int(0, HELD - 1);
 		struct yk_movable m = { .who = &who[rnd_int(0, 2)] };
-		const uint64_t bytes = rnd_int(0, 99) ? (uint64_t)rnd_int(1, 60000) : (uint64_t)rnd_int(1, 40 << 20);
+		const uint64_t bytes = rnd_int(0, 99) ? (uint64_t)rnd_int(1, 60000) :
+							(uint64_t)rnd_int(1, 40 << 20);
 		if (held[k]) {
 			yk_pool_free(held[k], ctx->queues.steps, NULL);
 			held[k] = NULL;
@@ -138,7 +147,9 @@ static void test_random(int calls)
 		yk_pool_free(held[i], ctx->queues.steps, NULL);
 	ok(replays(p), "all freed: %zu blocks are left", p->history->now.n);
 	yk_pool_record(p, false);
-	ok(yoke_memory_snapshot("none.json") == YOKE_EINVAL && strstr(yoke_error(), "memory_record"), "%s", yoke_error());
+	ok(yoke_memory_snapshot("none.json") == YOKE_EINVAL &&
+		   strstr(yoke_error(), "memory_record"),
+	   "%s", yoke_error());
 	yoke_error_clear();
 	yoke_setting_set("memory.events", "65536");
 	yoke_use(former);
@@ -159,7 +170,8 @@ static void test_leaks(void)
 	yoke_tensor *before = variable("before", 7000000);
 	yoke_leaks *l = yoke_leaks_begin();
 	yoke_range_push("hoard");
-	yoke_tensor *x[] = { variable("a", 60 << 20), variable("b", 34 << 20), variable("c", 2000) };
+	yoke_tensor *x[] = { variable("a", 60 << 20), variable("b", 34 << 20),
+			     variable("c", 2000) };
 	yoke_range_pop();
 	warnings = 0;
 	int e = yoke_leaks_check(l, "small", &at);
@@ -167,9 +179,11 @@ static void test_leaks(void)
 	   "a leak of %lld bytes is not reported", (long long)at.diff);
 	yoke_tensor *more = variable("d", 4 << 20);
 	e = yoke_leaks_check(l, "step 7", &at);
-	ok(e == 0 && at.warned && at.diff > 100000000, "a leak of %lld bytes is reported", (long long)at.diff);
-	ok(warnings == 4 && strstr(said[0], "step 7") && strstr(said[1], "60.0 MiB") && strstr(said[1], "hoard") &&
-		   strstr(said[2], "34.0 MiB") && strstr(said[3], "4.0 MiB") && !strstr(said[3], "hoard"),
+	ok(e == 0 && at.warned && at.diff > 100000000, "a leak of %lld bytes is reported",
+	   (long long)at.diff);
+	ok(warnings == 4 && strstr(said[0], "step 7") && strstr(said[1], "60.0 MiB") &&
+		   strstr(said[1], "hoard") && strstr(said[2], "34.0 MiB") &&
+		   strstr(said[3], "4.0 MiB") && !strstr(said[3], "hoard"),
 	   "three blocks, the largest first: %s;%s;%s", said[1], said[2], said[3]);
 	for (int i = 0; i < 3; i++)
 		yoke_free(x[i]);
@@ -200,7 +214,8 @@ static void test_who(void)
 	yoke_range_pop();
 	yoke_eval(1, &x);
 	for (size_t i = 0; i < p->history->whos; i++)
-		found |= !strcmp(p->history->who[i].op, "tanh") && !strcmp(p->history->who[i].range, "train/forward");
+		found |= !strcmp(p->history->who[i].op, "tanh") &&
+			 !strcmp(p->history->who[i].range, "train/forward");
 	ok(found, "a kept value is attributed to its op and its range");
 	yoke_free(x);
 	yoke_memory_record(0);
@@ -221,7 +236,8 @@ static void test_failure(void)
 	json_array_foreach (events, i, e)
 		ooms += !strcmp(json_string_value(json_array_get(e, 1)), "oom") &&
 			json_integer_value(json_array_get(e, 4)) == 100 << 20;
-	ok(!y && yoke_error_code() == YOKE_ENOMEM && ooms == 1 && !strcmp(json_string_value(json_object_get(f, "why")), "oom"),
+	ok(!y && yoke_error_code() == YOKE_ENOMEM && ooms == 1 &&
+		   !strcmp(json_string_value(json_object_get(f, "why")), "oom"),
 	   "a failed allocation leaves oom.json: %.60s", yoke_error());
 	yoke_error_clear();
 	json_decref(f);

@@ -212,7 +212,8 @@ static void test_many(bool shuffled)
 	clock_gettime(CLOCK_MONOTONIC, &began);
 	int e = yk_safetensors_open(&s, path);
 	clock_gettime(CLOCK_MONOTONIC, &ended);
-	ok(e == 0 && s.count == MANY, "a million tensors%s are read: %" PRIu64 " bytes of header %s",
+	ok(e == 0 && s.count == MANY,
+	   "a million tensors%s are read: %" PRIu64 " bytes of header %s",
 	   shuffled ? " in another order" : "", length, yoke_error());
 	if (e < 0)
 		return;

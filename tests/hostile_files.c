@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hostile files of published models: sets of shards, configurations that contradict the weights, GGUF files and
-// split models with one flaw each, and many with arbitrary damage.  Each is refused with one line that names the
-// file; no file stays open, and nothing is written.
+// Hostile files of published models: sets of shards, configurations that contradict the weights,
+// GGUF files and split models with one flaw each, and many with arbitrary damage.  Each is refused
+// with one line that names the file; no file stays open, and nothing is written.
 // With an argument FOLDER the program writes GGUF files there, as seeds for tests/fuzz.
 #include "config.h"
 
@@ -172,7 +172,8 @@ static void test_shards(const struct tensors *all)
 	index = write_shards(all, 9, 12);
 	check_index("a tensor in two shards", index, YOKE_EFORMAT, "also in");
 	json_decref(index);
-	// as in Hugging Face's cache: a shard may be a link to another folder; the total is only a remark
+	// as in Hugging Face's cache: a shard may be a link to another folder; the total is only a
+	// remark
 	index = write_shards(all, 9, -1);
 	snprintf(path, sizeof path, "%s/%s", place, names[1]);
 	snprintf(outside, sizeof outside, "%s/blob", folder);
@@ -408,7 +409,8 @@ static void test_keys(void)
 	free(copy);
 }
 
-// Tensors with another name, dim, format or offset; the entry is the name, rank, dims, format, offset.
+// Tensors with another name, dim, format or offset; the entry is the name, rank, dims, format,
+// offset.
 static void test_entries(void)
 {
 	static const struct {

@@ -297,7 +297,8 @@ static void test_once(void)
 	yoke_context *ctx = yoke_context_new("cpu"), *was = yoke_use(ctx);
 	limit(100);
 	int e = yk_trained_open(folder, NULL, &t);
-	ok(!status && e == 0 && t.net->params.elements > 14e6, "weights are in memory only once %s", yoke_error());
+	ok(!status && e == 0 && t.net->params.elements > 14e6, "weights are in memory only once %s",
+	   yoke_error());
 	limit(0);
 	yk_trained_close(&t);
 	yoke_use(was);

@@ -31,7 +31,8 @@ static double triangle(double x)
 // Weight of pixel i of n for pixel k of `to` pixels along an axis.
 static double weight(int i, int n, int k, int to, double begin, double length)
 {
-	const double step = length / to, wide = step > 1 ? step : 1, center = begin + (k + 0.5) * step;
+	const double step = length / to, wide = step > 1 ? step : 1,
+		     center = begin + (k + 0.5) * step;
 	double sum = 0;
 	for (int j = 0; j < n; j++)
 		sum += triangle((j + 0.5 - center) / wide);
@@ -43,10 +44,14 @@ static void test_resize(void)
 	double worst = 0;
 	const int cases = tap_cases(40, 1000);
 	for (int k = 0; k < cases; k++) {
-		struct yk_image im = { .width = (int)rnd_int(1, 40), .height = (int)rnd_int(1, 30) };
+		struct yk_image im = { .width = (int)rnd_int(1, 40),
+				       .height = (int)rnd_int(1, 30) };
 		unsigned char rgb[3 * 40 * 30];
-		struct yk_resize r = { .to_width = (int)rnd_int(1, 30), .to_height = (int)rnd_int(1, 30),
-				       .mirror = rnd_int(0, 1), .scale = { 1, 0.5f, 2 }, .shift = { 0, 3, -1 } };
+		struct yk_resize r = { .to_width = (int)rnd_int(1, 30),
+				       .to_height = (int)rnd_int(1, 30),
+				       .mirror = rnd_int(0, 1),
+				       .scale = { 1, 0.5f, 2 },
+				       .shift = { 0, 3, -1 } };
 		static float got[3 * 30 * 30];
 		im.rgb = rgb;
 		for (int i = 0; i < 3 * im.width * im.height; i++)
@@ -65,13 +70,21 @@ static void test_resize(void)
 					double want = 0;
 					const int from = r.mirror ? r.to_width - 1 - x : x;
 					for (int j = 0; j < im.height; j++) {
-						const double w = weight(j, im.height, y, r.to_height, r.top, r.height);
+						const double w =
+							weight(j, im.height, y, r.to_height, r.top,
+							       r.height);
 						for (int i = 0; i < im.width && w > 0; i++)
-							want += w * weight(i, im.width, from, r.to_width, r.left, r.width) *
+							want += w *
+								weight(i, im.width, from,
+								       r.to_width, r.left,
+								       r.width) *
 								rgb[3 * (j * im.width + i) + c];
 					}
 					want = (double)r.scale[c] * want + (double)r.shift[c];
-					const double off = fabs((double)got[(c * r.to_height + y) * r.to_width + x] - want);
+					const double off = fabs(
+						(double)got[(c * r.to_height + y) * r.to_width +
+							    x] -
+						want);
 					worst = off > worst || isnan(off) ? off : worst;
 				}
 	}
@@ -88,7 +101,9 @@ static struct yk_image draw_image(int width, int height)
 		for (int x = 0; x < width; x++)
 			for (int c = 0; c < 3; c++)
 				im.rgb[3 * (y * width + x) + c] =
-					(unsigned char)(127 + 100 * sin((a + b * (x + 2 * y) + 40 * c) * 0.02));
+					(unsigned char)(127 +
+							100 * sin((a + b * (x + 2 * y) + 40 * c) *
+								  0.02));
 	return im;
 }
 
@@ -104,16 +119,19 @@ static void write_png(const char *path, const struct yk_image *im, enum kind kin
 	unsigned char *row = malloc((size_t)(im->width * channels * deep));
 	png_init_io(p, f);
 	png_set_IHDR(p, info, (png_uint_32)im->width, (png_uint_32)im->height, 8 * deep,
-		     kind == GREY ? PNG_COLOR_TYPE_GRAY : kind == RGBA ? PNG_COLOR_TYPE_RGBA : PNG_COLOR_TYPE_RGB,
-		     kind == INTERLACED ? PNG_INTERLACE_ADAM7 : PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT,
-		     PNG_FILTER_TYPE_DEFAULT);
+		     kind == GREY ? PNG_COLOR_TYPE_GRAY :
+		     kind == RGBA ? PNG_COLOR_TYPE_RGBA :
+				    PNG_COLOR_TYPE_RGB,
+		     kind == INTERLACED ? PNG_INTERLACE_ADAM7 : PNG_INTERLACE_NONE,
+		     PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
 	png_write_info(p, info);
 	const int passes = png_set_interlace_handling(p);
 	for (int pass = 0; pass < passes; pass++)
 		for (int y = 0; y < im->height; y++) {
 			for (int x = 0; x < im->width; x++)
 				for (int c = 0; c < channels; c++) {
-					const unsigned char v = c == 3 ? 7 : im->rgb[3 * (y * im->width + x) + c];
+					const unsigned char v =
+						c == 3 ? 7 : im->rgb[3 * (y * im->width + x) + c];
 					row[(x * channels + c) * deep] = v;
 					if (deep == 2)
 						row[(x * channels + c) * 2 + 1] = 200;
@@ -128,7 +146,8 @@ static void write_png(const char *path, const struct yk_image *im, enum kind kin
 #endif
 
 #ifdef HAVE_JPEG
-static void write_jpeg(const char *path, const struct yk_image *im, bool progressive, J_COLOR_SPACE space)
+static void write_jpeg(const char *path, const struct yk_image *im, bool progressive,
+		       J_COLOR_SPACE space)
 {
 	struct jpeg_compress_struct j;
 	struct jpeg_error_mgr error;
@@ -182,12 +201,15 @@ static void test_formats(void)
 	for (int k = 0; k < KINDS; k++) {
 		bool good = true;
 		for (int i = 0; i < 5 && good; i++) {
-			struct yk_image im = draw_image((int)rnd_int(1, 40), (int)rnd_int(1, 40)), got;
+			struct yk_image im = draw_image((int)rnd_int(1, 40), (int)rnd_int(1, 40)),
+					got;
 			write_png("x.png", &im, (enum kind)k);
-			good = read_file("x.png", &got) == 0 && got.width == im.width && got.height == im.height;
+			good = read_file("x.png", &got) == 0 && got.width == im.width &&
+			       got.height == im.height;
 			for (int p = 0; p < im.width * im.height && good; p++)
 				for (int c = 0; c < 3; c++)
-					good = good && got.rgb[3 * p + c] == im.rgb[3 * p + (k == GREY ? 0 : c)];
+					good = good && got.rgb[3 * p + c] ==
+							       im.rgb[3 * p + (k == GREY ? 0 : c)];
 			free(im.rgb);
 			if (good)
 				free(got.rgb);
@@ -203,14 +225,18 @@ static void test_formats(void)
 		struct yk_image im = draw_image((int)rnd_int(20, 60), (int)rnd_int(20, 60)), got;
 		double off = 0;
 		write_jpeg("x.jpg", &im, k == 1, space[k]);
-		const bool good = read_file("x.jpg", &got) == 0 && got.width == im.width && got.height == im.height;
+		const bool good = read_file("x.jpg", &got) == 0 && got.width == im.width &&
+				  got.height == im.height;
 		for (int p = 0; p < im.width * im.height && good; p++) {
 			const unsigned char *c = &im.rgb[3 * p];
 			for (int i = 0; i < 3; i++)
-				off += fabs(got.rgb[3 * p + i] - (k == 2 ? 0.299 * c[0] + 0.587 * c[1] + 0.114 * c[2] : c[i]));
+				off += fabs(got.rgb[3 * p + i] -
+					    (k == 2 ? 0.299 * c[0] + 0.587 * c[1] + 0.114 * c[2] :
+						      c[i]));
 		}
 		off /= 3.0 * im.width * im.height;
-		ok(good && off < 4, "decoded JPEG %d equals the original to %.2g of 255: %s", k, off, yoke_error());
+		ok(good && off < 4, "decoded JPEG %d equals the original to %.2g of 255: %s", k,
+		   off, yoke_error());
 		free(im.rgb);
 		if (good)
 			free(got.rgb);
@@ -228,8 +254,10 @@ static struct yk_image picture[6];
 
 static void make_folder(void)
 {
-	static const char *const path[] = { "f/b/1.png", "f/b/2.PNG", "f/a c/0.png", "f/a c/x.png", "f/z/1.png", "f/z/2.png" };
-	tap_need("rm -rf f && mkdir -p f/b 'f/a c' f/z f/.hidden && echo no >f/z/README && ln -s ../b f/z/link");
+	static const char *const path[] = { "f/b/1.png",   "f/b/2.PNG", "f/a c/0.png",
+					    "f/a c/x.png", "f/z/1.png", "f/z/2.png" };
+	tap_need(
+		"rm -rf f && mkdir -p f/b 'f/a c' f/z f/.hidden && echo no >f/z/README && ln -s ../b f/z/link");
 	for (int i = 0; i < 6; i++) {
 		free(picture[i].rgb);
 		picture[i] = draw_image(W, H);
@@ -244,10 +272,12 @@ static void test_folder(void)
 	int32_t label;
 	void *to[] = { got, &label };
 	make_folder();
-	yoke_dataset *d = yoke_dataset_open("f", "size=8x12 crop=none mean=0.1,0.2,0.3 std=0.5,1,2");
+	yoke_dataset *d =
+		yoke_dataset_open("f", "size=8x12 crop=none mean=0.1,0.2,0.3 std=0.5,1,2");
 	struct yoke_field f[2] = { { .size = sizeof *f } };
-	ok(d && yoke_dataset_count(d) == 6 && yoke_dataset_fields(d, 2, f) == 2 && f[0].rank == 3 && f[0].dims[0] == 3 &&
-		   f[0].dims[1] == H && f[0].dims[2] == W && f[1].dtype == yoke_i32 && f[1].rank == 0,
+	ok(d && yoke_dataset_count(d) == 6 && yoke_dataset_fields(d, 2, f) == 2 && f[0].rank == 3 &&
+		   f[0].dims[0] == 3 && f[0].dims[1] == H && f[0].dims[2] == W &&
+		   f[1].dtype == yoke_i32 && f[1].rank == 0,
 	   "a folder of classes: %s", yoke_error());
 	double worst = 0;
 	bool good = d != NULL;
@@ -255,17 +285,22 @@ static void test_folder(void)
 		good = yoke_dataset_read(d, i, 0, 0, i, to, NULL) == 0 && label == class[i];
 		for (int k = 0; k < 3 * H * W && good; k++) {
 			const int c = k / (H * W), p = k % (H * W);
-			const double want = (picture[order[i]].rgb[3 * p + c] / 255.0 - (double)mean[c]) / (double)std[c];
+			const double want =
+				(picture[order[i]].rgb[3 * p + c] / 255.0 - (double)mean[c]) /
+				(double)std[c];
 			worst = fmax(worst, fabs(want - (double)got[k]));
 		}
 	}
 	ok(good && worst < 1e-6,
-	   "images in original size, normalized, with classes in the order of their names: %g %s", worst,
-	   yoke_error());
-	ok(good && !strcmp(yoke_dataset_label(d, "class", 0), "a c") && !yoke_dataset_label(d, "class", 3) &&
-		   !yoke_dataset_label(d, "image", 0), "classes are named");
+	   "images in original size, normalized, with classes in the order of their names: %g %s",
+	   worst, yoke_error());
+	ok(good && !strcmp(yoke_dataset_label(d, "class", 0), "a c") &&
+		   !yoke_dataset_label(d, "class", 3) && !yoke_dataset_label(d, "image", 0),
+	   "classes are named");
 	unlink("f/z/1.png");
-	ok(yoke_dataset_read(d, 4, 0, 0, 4, to, NULL) == YOKE_ENOENT && strstr(yoke_error(), "f/z/1.png"), "%s", yoke_error());
+	ok(yoke_dataset_read(d, 4, 0, 0, 4, to, NULL) == YOKE_ENOENT &&
+		   strstr(yoke_error(), "f/z/1.png"),
+	   "%s", yoke_error());
 	yoke_error_clear();
 	yoke_dataset_free(d);
 	make_folder();
@@ -282,23 +317,27 @@ static void test_random(void)
 		char settings[80];
 		void *data[2];
 		int at = 0;
-		snprintf(settings, sizeof settings, "batch=4 workers=%d shuffle=0 last=keep epochs=3 seed=5", workers);
+		snprintf(settings, sizeof settings,
+			 "batch=4 workers=%d shuffle=0 last=keep epochs=3 seed=5", workers);
 		yoke_loader *l = yoke_loader_new(d, settings);
 		for (int64_t rows; (rows = yoke_loader_host(l, 2, data, NULL)) > 0; at += (int)rows)
 			if (workers == 0)
 				memcpy(first[at], data[0], (size_t)rows * sizeof *first);
 			else
-				same = same && !memcmp(first[at], data[0], (size_t)rows * sizeof *first);
+				same = same &&
+				       !memcmp(first[at], data[0], (size_t)rows * sizeof *first);
 		same = same && at == 3 * N;
 		yoke_loader_free(l);
 	}
 	for (int i = 0; i < N && same; i++)
 		moved |= memcmp(first[i], first[N + i], sizeof *first) != 0;
-	ok(same && moved, "random crops are the same for any threads, different in each epoch: %s", yoke_error());
+	ok(same && moved, "random crops are the same for any threads, different in each epoch: %s",
+	   yoke_error());
 	// an image whose pixels encode their positions: half are mirrored, all crops are inside
 	struct yk_image im = { 40, 30, malloc(3600) };
 	for (int i = 0; i < 1200; i++)
-		im.rgb[3 * i] = (unsigned char)(5 * (i % 40)), im.rgb[3 * i + 1] = (unsigned char)(5 * (i / 40)), im.rgb[3 * i + 2] = 0;
+		im.rgb[3 * i] = (unsigned char)(5 * (i % 40)),
+			   im.rgb[3 * i + 1] = (unsigned char)(5 * (i / 40)), im.rgb[3 * i + 2] = 0;
 	yoke_dataset_free(d);
 	tap_need("rm -rf g && mkdir -p g/a");
 	write_png("g/a/x.png", &im, RGB);
@@ -313,14 +352,16 @@ static void test_random(void)
 		good = yoke_dataset_read(d, 0, 9, i, 0, to, NULL) == 0;
 		// a pixel's red is 5/255 of its position, so the slope is the width of the crop
 		// over 6
-		const double slope = ((double)got[0][0][4] - (double)got[0][0][1]) / 3 * 255 / 5 * 6;
+		const double slope =
+			((double)got[0][0][4] - (double)got[0][0][1]) / 3 * 255 / 5 * 6;
 		const double tall = ((double)got[1][2][0] - (double)got[1][1][0]) * 255 / 5 * 4;
 		mirrored += slope < 0;
 		min = fmin(min, fabs(slope) * tall);
 		max = fmax(max, fabs(slope) * tall);
 		good = good && fabs(slope) <= 40.5 && tall <= 30.5 && tall > 0;
 	}
-	ok(good && mirrored > 60 && mirrored < 140 && min > 0.04 * 1200 && min < 0.2 * 1200 && max > 0.7 * 1200,
+	ok(good && mirrored > 60 && mirrored < 140 && min > 0.04 * 1200 && min < 0.2 * 1200 &&
+		   max > 0.7 * 1200,
 	   "crops of %.0f to %.0f of 1200 pixels, %d of 200 mirrored", min, max, mirrored);
 	yoke_dataset_free(d);
 	d = yoke_dataset_open("g", "size=30 zoom=0.5");
@@ -329,9 +370,11 @@ static void test_random(void)
 	void *to[] = { got, &label };
 	good = d && yoke_dataset_read(d, 0, 0, 0, 0, to, NULL) == 0;
 	// the middle 15 x 15 of 40 x 30: red from about 12.5 on, green from 7.5
-	ok(good && fabs((double)got[0][15][15] * 255 / 5 - 19.75) < 0.3 && fabs((double)got[0][15][2] * 255 / 5 - 13.25) < 0.3 &&
-		   fabs((double)got[1][2][15] * 255 / 5 - 8.25) < 0.3, "the center crop: %g %g %g",
-	   (double)got[0][15][15] * 51, (double)got[0][15][2] * 51, (double)got[1][2][15] * 51);
+	ok(good && fabs((double)got[0][15][15] * 255 / 5 - 19.75) < 0.3 &&
+		   fabs((double)got[0][15][2] * 255 / 5 - 13.25) < 0.3 &&
+		   fabs((double)got[1][2][15] * 255 / 5 - 8.25) < 0.3,
+	   "the center crop: %g %g %g", (double)got[0][15][15] * 51, (double)got[0][15][2] * 51,
+	   (double)got[1][2][15] * 51);
 	yoke_dataset_free(d);
 	free(im.rgb);
 }
@@ -341,18 +384,26 @@ static void test_settings(void)
 	static const struct {
 		const char *path, *settings, *say;
 	} row[] = {
-		{ "f", NULL, "images take size=" }, { "f", "size=0", "1 to 4096" }, { "f", "size=5x5x5", "size=5x5x5" },
-		{ "f", "size=5 crop=left", "center, random or none" }, { "f", "size=5 flip=2", "0 or 1" },
-		{ "f", "size=5 mean=1,2", "one for each channel" }, { "f", "size=5 std=0", "above 0" },
-		{ "f", "size=5 mean=x", "mean=x" }, { "f", "size=5 zoom=2", "zoom=2" }, { "f", "size=5 dims=2", "images take no" },
-		{ "none", "size=5 format=images", "none" }, { "empty", "size=5", "no folders of images" },
+		{ "f", NULL, "images take size=" },
+		{ "f", "size=0", "1 to 4096" },
+		{ "f", "size=5x5x5", "size=5x5x5" },
+		{ "f", "size=5 crop=left", "center, random or none" },
+		{ "f", "size=5 flip=2", "0 or 1" },
+		{ "f", "size=5 mean=1,2", "one for each channel" },
+		{ "f", "size=5 std=0", "above 0" },
+		{ "f", "size=5 mean=x", "mean=x" },
+		{ "f", "size=5 zoom=2", "zoom=2" },
+		{ "f", "size=5 dims=2", "images take no" },
+		{ "none", "size=5 format=images", "none" },
+		{ "empty", "size=5", "no folders of images" },
 		{ "lacking", "size=5", "class b has no images" },
 	};
-	tap_need("mkdir -p empty lacking/a lacking/b && cp f/b/1.png lacking/a && touch lacking/b/readme.txt");
+	tap_need(
+		"mkdir -p empty lacking/a lacking/b && cp f/b/1.png lacking/a && touch lacking/b/readme.txt");
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
 		yoke_dataset *d = yoke_dataset_open(row[i].path, row[i].settings);
-		ok(!d && strstr(yoke_error(), row[i].say), "%s %s: %s", row[i].path, row[i].settings ? row[i].settings : "",
-		   yoke_error());
+		ok(!d && strstr(yoke_error(), row[i].say), "%s %s: %s", row[i].path,
+		   row[i].settings ? row[i].settings : "", yoke_error());
 		yoke_error_clear();
 		yoke_dataset_free(d);
 	}
@@ -384,11 +435,13 @@ static void try_all(const char *path, const char *name)
 		unsigned char *part = malloc(k + 1); // so that an access past the end shows
 		memcpy(part, data, k);
 		const int e = yk_image_decode(&im, path, part, k);
-		good = e == YOKE_EFORMAT && strstr(yoke_error(), path) && !strchr(yoke_error(), '\n');
+		good = e == YOKE_EFORMAT && strstr(yoke_error(), path) &&
+		       !strchr(yoke_error(), '\n');
 		yoke_error_clear();
 		free(part);
 	}
-	ok(good && open_files() == open, "%s, truncated anywhere, is refused: %s", name, yoke_error());
+	ok(good && open_files() == open, "%s, truncated anywhere, is refused: %s", name,
+	   yoke_error());
 	yoke_error_clear();
 	for (int k = 0; k < tap_cases(300, 20000) && n; k++) {
 		const size_t at = (size_t)rnd_int(0, (int64_t)n - 1);
@@ -452,7 +505,8 @@ static void test_hostile(void)
 	free(bomb);
 	free(data);
 	write_jpeg("bad.jpg", &im, false, JCS_CMYK);
-	ok(read_file("bad.jpg", &got) == YOKE_EUNSUPPORTED && strstr(yoke_error(), "CMYK"), "%s", yoke_error());
+	ok(read_file("bad.jpg", &got) == YOKE_EUNSUPPORTED && strstr(yoke_error(), "CMYK"), "%s",
+	   yoke_error());
 	yoke_error_clear();
 #endif
 	free(im.rgb);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests interpolation, grid_sample and affine_grid against float64 loops over their definitions, and
-// their gradients against the loops' adjoints or differences, by kernels and by decompositions.
+// Tests interpolation, grid_sample and affine_grid against float64 loops over their definitions,
+// and their gradients against the loops' adjoints or differences, by kernels and by decompositions.
 #include "config.h"
 
 #include "slope.h"
@@ -30,7 +30,8 @@ static int64_t clamped(int64_t i, int64_t n)
 }
 
 // The weights w[n] of output i of `to`.
-static void weights_of(const struct yoke_interpolate *o, int axis, int64_t n, int64_t to, int64_t i, double *w)
+static void weights_of(const struct yoke_interpolate *o, int axis, int64_t n, int64_t to, int64_t i,
+		       double *w)
 {
 	const double tiny = 1e-11; // positions that are whole but for rounding
 	const bool cubic = o->mode == YOKE_CUBIC;
@@ -43,12 +44,16 @@ static void weights_of(const struct yoke_interpolate *o, int axis, int64_t n, in
 		return;
 	}
 	if (o->mode == YOKE_NEAREST || o->mode == YOKE_NEAREST_EXACT) {
-		w[clamped((int64_t)floor(((double)i + (o->mode == YOKE_NEAREST ? 0 : 0.5)) * step + tiny), n)] = 1;
+		w[clamped((int64_t)floor(((double)i + (o->mode == YOKE_NEAREST ? 0 : 0.5)) * step +
+					 tiny),
+			  n)] = 1;
 		return;
 	}
 	if (o->antialias) {
-		const double wide = fmax(step, 1), support = (cubic ? 2 : 1) * wide, centre = ((double)i + 0.5) * step;
-		const int64_t first = (int64_t)floor(fmax(centre - support + 0.5, 0)), end = (int64_t)floor(fmin(centre + support + 0.5, (double)n));
+		const double wide = fmax(step, 1), support = (cubic ? 2 : 1) * wide,
+			     centre = ((double)i + 0.5) * step;
+		const int64_t first = (int64_t)floor(fmax(centre - support + 0.5, 0)),
+			      end = (int64_t)floor(fmin(centre + support + 0.5, (double)n));
 		double sum = 0;
 		for (int64_t j = first; j < end; j++) {
 			const double d = ((double)j - centre + 0.5) / wide;
@@ -63,10 +68,12 @@ static void weights_of(const struct yoke_interpolate *o, int axis, int64_t n, in
 		p = fmax(p, 0);
 	const int64_t lo = (int64_t)floor(p + tiny);
 	for (int64_t t = cubic ? -1 : 0; t <= (cubic ? 2 : 1); t++)
-		w[clamped(lo + t, n)] += cubic ? keys(p - (double)(lo + t), -0.75) : tent(p - (double)(lo + t));
+		w[clamped(lo + t, n)] +=
+			cubic ? keys(p - (double)(lo + t), -0.75) : tent(p - (double)(lo + t));
 }
 
-static bool interpolation(int axes, const int64_t *n, const int64_t *given, const struct yoke_interpolate *o, int dtype)
+static bool interpolation(int axes, const int64_t *n, const int64_t *given,
+			  const struct yoke_interpolate *o, int dtype)
 {
 	static double x[MAX], y[MAX], cot[MAX], back[MAX], w[3][LINE][LINE];
 	int64_t dims[5] = { 2, 3 }, to[5] = { 2, 3 };
@@ -77,7 +84,8 @@ static bool interpolation(int axes, const int64_t *n, const int64_t *given, cons
 		for (int64_t k = 0; k < to[2 + i]; k++)
 			weights_of(o, i, n[i], to[2 + i], k, w[i][k]);
 	}
-	const int64_t in = product(axes, dims + 2), out = product(axes, to + 2), all = 6 * in, many = 6 * out;
+	const int64_t in = product(axes, dims + 2), out = product(axes, to + 2), all = 6 * in,
+		      many = 6 * out;
 	draw(yoke_f32, x, all, -1, 1);
 	draw(yoke_f32, cot, many, -1, 1);
 	memset(y, 0, sizeof y);
@@ -91,8 +99,9 @@ static bool interpolation(int axes, const int64_t *n, const int64_t *given, cons
 			y[i] += by * x[i / out * in + j];
 			back[i / out * in + j] += by * cot[i];
 		}
-	snprintf(what, sizeof what, "mode %d, %d axes, align %d, antialias %d, scale %g, %s", o->mode, axes, o->align_corners, o->antialias,
-		 o->scale[0], yoke_dtype_name(dtype));
+	snprintf(what, sizeof what, "mode %d, %d axes, align %d, antialias %d, scale %g, %s",
+		 o->mode, axes, o->align_corners, o->antialias, o->scale[0],
+		 yoke_dtype_name(dtype));
 	yoke_scope *s = yoke_scope_begin("interpolate");
 	const double tol = dtype == yoke_f64 ? 1e-9 : 3e-6;
 	yoke_tensor *t = tensor(dtype, 2 + axes, dims, x), *g, *got = yoke_interpolate(t, given, o);
@@ -107,7 +116,10 @@ static bool interpolation(int axes, const int64_t *n, const int64_t *given, cons
 
 static void test_interpolation(const char *how)
 {
-	static const int64_t sizes[][6] = { { 4, 5, 3, 8, 15, 5 }, { 7, 6, 4, 5, 9, 2 }, { 5, 1, 2, 5, 4, 1 }, { 9, 8, 5, 3, 2, 3 },
+	static const int64_t sizes[][6] = { { 4, 5, 3, 8, 15, 5 },
+					    { 7, 6, 4, 5, 9, 2 },
+					    { 5, 1, 2, 5, 4, 1 },
+					    { 9, 8, 5, 3, 2, 3 },
 					    { 2, 7, 3, 1, 7, 6 } };
 	bool good = true;
 	for (int k = 0; k < 5; k++)
@@ -115,25 +127,37 @@ static void test_interpolation(const char *how)
 			for (int axes = 1; axes <= 3; axes++)
 				for (int align = 0; align < 2; align++) {
 					const bool even = mode >= YOKE_LINEAR;
-					struct yoke_interpolate o = { .size = sizeof o, .mode = mode, .align_corners = align };
+					struct yoke_interpolate o = { .size = sizeof o,
+								      .mode = mode,
+								      .align_corners = align };
 					if ((align && !even) || (mode == YOKE_CUBIC && axes != 2))
 						continue;
-					good = interpolation(axes, sizes[k], sizes[k] + 3, &o, k % 2 ? yoke_f32 : yoke_f64) && good;
+					good = interpolation(axes, sizes[k], sizes[k] + 3, &o,
+							     k % 2 ? yoke_f32 : yoke_f64) &&
+					       good;
 					o.antialias = 1;
 					if (even && axes == 2)
-						good = interpolation(axes, sizes[k], sizes[k] + 3, &o, yoke_f64) && good;
+						good = interpolation(axes, sizes[k], sizes[k] + 3,
+								     &o, yoke_f64) &&
+						       good;
 				}
 	ok(good, "interpolation to sizes, and its gradient, %s", how);
-	static const double scales[][3] = { { 2, 3, 1.5 }, { 1.7, 0.6, 2.3 }, { 0.37, 1.1, 1.9 }, { 2.7182818, 1.414213, 0.9 } };
+	static const double scales[][3] = {
+		{ 2, 3, 1.5 }, { 1.7, 0.6, 2.3 }, { 0.37, 1.1, 1.9 }, { 2.7182818, 1.414213, 0.9 }
+	};
 	good = true;
 	for (int k = 0; k < 4; k++)
 		for (int mode = YOKE_NEAREST; mode <= YOKE_CUBIC; mode++)
 			for (int aa = 0; aa < (mode >= YOKE_LINEAR ? 2 : 1); aa++) {
-				struct yoke_interpolate o = { .size = sizeof o, .mode = mode, .antialias = aa };
+				struct yoke_interpolate o = { .size = sizeof o,
+							      .mode = mode,
+							      .antialias = aa };
 				const int axes = mode == YOKE_CUBIC || aa ? 2 : 1 + k % 3;
 				for (int i = 0; i < axes; i++)
 					o.scale[i] = scales[k][i];
-				good = interpolation(axes, (int64_t[]){ 6, 7, 4 }, NULL, &o, yoke_f64) && good;
+				good = interpolation(axes, (int64_t[]){ 6, 7, 4 }, NULL, &o,
+						     yoke_f64) &&
+				       good;
 			}
 	ok(good, "interpolation by scales, %s", how);
 }
@@ -188,7 +212,8 @@ static void at_axis(const struct grid *g, double p, int64_t n, double *w)
 
 // Two images of two channels at the positions.  back: NULL, or the gradient by x of the products
 // with cot.
-static void samples(const struct grid *g, const double *x, const double *at, double *y, const double *cot, double *back)
+static void samples(const struct grid *g, const double *x, const double *at, double *y,
+		    const double *cot, double *back)
 {
 	const int64_t in = product(g->axes, g->image), out = product(g->axes, g->to);
 	double w[3][LINE];
@@ -196,7 +221,8 @@ static void samples(const struct grid *g, const double *x, const double *at, dou
 		for (int d = 0; d < g->axes; d++) // the first component belongs to the last axis
 			at_axis(g, at[i * g->axes + g->axes - 1 - d], g->image[d], w[d]);
 		for (int64_t c = 0; c < 2; c++) {
-			const int64_t plane = (i / out * 2 + c) * in, to = (i / out * 2 + c) * out + i % out;
+			const int64_t plane = (i / out * 2 + c) * in,
+				      to = (i / out * 2 + c) * out + i % out;
 			y[to] = 0;
 			for (int64_t j = 0; j < in; j++) {
 				double by = 1;
@@ -238,14 +264,15 @@ static bool sampled(const struct grid *g, int dtype, bool differentiate)
 		for (int64_t k = 0; k < ny; k++)
 			dgrid[i] += cot[k] * (hi[k] - lo[k]) / (2 * h);
 	}
-	snprintf(what, sizeof what, "%d axes, mode %d, padding %d, align %d, %s", g->axes, g->mode, g->padding, g->align,
-		 yoke_dtype_name(dtype));
+	snprintf(what, sizeof what, "%d axes, mode %d, padding %d, align %d, %s", g->axes, g->mode,
+		 g->padding, g->align, yoke_dtype_name(dtype));
 	yoke_scope *s = yoke_scope_begin("grid");
 	const double tol = dtype == yoke_f64 ? 1e-12 : 2e-5;
 	yoke_tensor *p[2] = { tensor(dtype, rank, dx, x), tensor(dtype, rank, dg, at) }, *d[2];
 	yoke_tensor *t = yoke_grid_sample(p[0], p[1], g->mode, g->padding, g->align);
 	bool good = agrees(t, y, ny, tol, what);
-	yoke_grad(yoke_sum(yoke_mul(t, tensor(dtype, rank, dy, cot)), YOKE_ALL), differentiate ? 2 : 1, p, d);
+	yoke_grad(yoke_sum(yoke_mul(t, tensor(dtype, rank, dy, cot)), YOKE_ALL),
+		  differentiate ? 2 : 1, p, d);
 	good = agrees(d[0], back, nx, tol, what) && good;
 	if (differentiate)
 		good = agrees(d[1], dgrid, ng, 1e-5, what) && good;
@@ -260,9 +287,11 @@ static void test_samples(const char *how)
 		for (int mode = YOKE_NEAREST; mode <= YOKE_CUBIC; mode++)
 			for (int padding = 0; padding < 3; padding++)
 				for (int align = 0; align < 2; align++) {
-					if (mode == YOKE_NEAREST_EXACT || (mode == YOKE_CUBIC && axes == 3))
+					if (mode == YOKE_NEAREST_EXACT ||
+					    (mode == YOKE_CUBIC && axes == 3))
 						continue;
-					struct grid g = { axes, mode, padding, align, { 5, 4, 3 }, { 3, 5, 2 } };
+					struct grid g = { axes,  mode,        padding,
+							  align, { 5, 4, 3 }, { 3, 5, 2 } };
 					good = sampled(&g, yoke_f64, mode != YOKE_NEAREST) && good;
 					g.image[0] = 1;
 					good = sampled(&g, yoke_f32, false) && good;
@@ -270,8 +299,11 @@ static void test_samples(const char *how)
 	ok(good, "grid_sample and its gradients by the image and the grid, %s", how);
 	const double nan[] = { NAN, 0, 0, 0 }, x[] = { 1, 2, 3, 4 }, want[] = { 0, 2.5 };
 	yoke_scope *s = yoke_scope_begin("NaN");
-	ok(agrees(yoke_grid_sample(tensor(yoke_f64, 4, (int64_t[]){ 1, 1, 2, 2 }, x), tensor(yoke_f64, 4, (int64_t[]){ 1, 1, 2, 2 }, nan),
-				 YOKE_LINEAR, YOKE_PADDING_ZEROS, 0), want, 2, 0, "NaN"), "a position that is NaN is outside, %s", how);
+	ok(agrees(yoke_grid_sample(tensor(yoke_f64, 4, (int64_t[]){ 1, 1, 2, 2 }, x),
+				   tensor(yoke_f64, 4, (int64_t[]){ 1, 1, 2, 2 }, nan), YOKE_LINEAR,
+				   YOKE_PADDING_ZEROS, 0),
+		  want, 2, 0, "NaN"),
+	   "a position that is NaN is outside, %s", how);
 	yoke_scope_end(s);
 }
 
@@ -281,7 +313,8 @@ static void test_affine(void)
 	bool good = true;
 	for (int n = 2; n <= 3; n++)
 		for (int align = 0; align < 2; align++) {
-			const int64_t to[] = { 3, n == 2 ? 1 : 4, 5 }, dt[] = { 2, n, n + 1 }, all = product(n, to);
+			const int64_t to[] = { 3, n == 2 ? 1 : 4, 5 }, dt[] = { 2, n, n + 1 },
+				      all = product(n, to);
 			draw(yoke_f32, theta, 2 * n * (n + 1), -1, 1);
 			for (int64_t i = 0; i < 2 * all; i++) {
 				double at[4] = { 0 };
@@ -296,11 +329,16 @@ static void test_affine(void)
 				for (int64_t r = 0; r < n; r++) {
 					want[i * n + r] = 0;
 					for (int64_t k = 0; k <= n; k++)
-						want[i * n + r] += theta[(i / all * n + r) * (n + 1) + k] * at[k];
+						want[i * n + r] +=
+							theta[(i / all * n + r) * (n + 1) + k] *
+							at[k];
 				}
 			}
 			yoke_scope *s = yoke_scope_begin("affine");
-			good = agrees(yoke_affine_grid(tensor(yoke_f64, 3, dt, theta), n, to, align), want, 2 * all * n, 1e-13, "affine") && good;
+			good = agrees(yoke_affine_grid(tensor(yoke_f64, 3, dt, theta), n, to,
+						       align),
+				      want, 2 * all * n, 1e-13, "affine") &&
+			       good;
 			yoke_scope_end(s);
 		}
 	ok(good, "affine grids of two and three axes");
@@ -308,14 +346,16 @@ static void test_affine(void)
 
 static void refused(int code, const yoke_tensor *got, const char *word)
 {
-	ok(!got && yoke_error_code() == code && strstr(yoke_error(), word), "'%s': %s", word, yoke_error());
+	ok(!got && yoke_error_code() == code && strstr(yoke_error(), word), "'%s': %s", word,
+	   yoke_error());
 	yoke_error_clear();
 }
 
 static void test_refusals(void)
 {
 	yoke_scope *s = yoke_scope_begin("bad");
-	yoke_tensor *x = yoke_full(yoke_f32, 4, (int64_t[]){ 2, 3, 4, 5 }, 1), *grid = yoke_full(yoke_f32, 4, (int64_t[]){ 2, 2, 2, 2 }, 0);
+	yoke_tensor *x = yoke_full(yoke_f32, 4, (int64_t[]){ 2, 3, 4, 5 }, 1),
+		    *grid = yoke_full(yoke_f32, 4, (int64_t[]){ 2, 2, 2, 2 }, 0);
 	struct yoke_interpolate o = { .size = sizeof o, .mode = 9 };
 	refused(YOKE_EINVAL, yoke_interpolate(x, (int64_t[]){ 2, 2 }, &o), "mode");
 	o.mode = YOKE_NEAREST, o.align_corners = 1;
@@ -324,10 +364,17 @@ static void test_refusals(void)
 	refused(YOKE_ERANGE, yoke_interpolate(x, NULL, &o), "axis 2");
 	refused(YOKE_ERANGE, yoke_interpolate(x, (int64_t[]){ 2, -1 }, &o), "axis 3");
 	o.mode = YOKE_CUBIC;
-	refused(YOKE_EINVAL, yoke_interpolate(yoke_reshape(x, 3, (int64_t[]){ 2, 3, 20 }), (int64_t[]){ 2 }, &o), "two axes");
-	refused(YOKE_EDTYPE, yoke_interpolate(yoke_cast(x, yoke_i32), (int64_t[]){ 2, 2 }, &o), "i32");
-	refused(YOKE_ESHAPE, yoke_grid_sample(x, yoke_reshape(grid, 3, (int64_t[]){ 2, 4, 2 }), YOKE_LINEAR, 0, 0), "[2,4,2]");
-	refused(YOKE_EDTYPE, yoke_grid_sample(x, yoke_cast(grid, yoke_f64), YOKE_LINEAR, 0, 0), "f64");
+	refused(YOKE_EINVAL,
+		yoke_interpolate(yoke_reshape(x, 3, (int64_t[]){ 2, 3, 20 }), (int64_t[]){ 2 }, &o),
+		"two axes");
+	refused(YOKE_EDTYPE, yoke_interpolate(yoke_cast(x, yoke_i32), (int64_t[]){ 2, 2 }, &o),
+		"i32");
+	refused(YOKE_ESHAPE,
+		yoke_grid_sample(x, yoke_reshape(grid, 3, (int64_t[]){ 2, 4, 2 }), YOKE_LINEAR, 0,
+				 0),
+		"[2,4,2]");
+	refused(YOKE_EDTYPE, yoke_grid_sample(x, yoke_cast(grid, yoke_f64), YOKE_LINEAR, 0, 0),
+		"f64");
 	refused(YOKE_EINVAL, yoke_grid_sample(x, grid, YOKE_LINEAR, 3, 0), "padding 3");
 	refused(YOKE_ESHAPE, yoke_affine_grid(x, 2, (int64_t[]){ 2, 2 }, 0), "[B,2,3]");
 	yoke_scope_end(s);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests that an instruction set which this processor lacks, or which does not exist, is refused in one line that names
-// it, and that each one it has is chosen.
+// Tests that an instruction set which this processor lacks, or which does not exist, is refused in
+// one line that names it, and that each one it has is chosen.
 #include "config.h"
 
 #include <fcntl.h>
@@ -11,8 +11,9 @@
 #include "tap.h"
 #include "yoke.h"
 
-static const char *const names[] = { "avx2",	     "avx512", "avx512_bf16", "amx", "neon", "neon_bf16", "sve256",
-				     "sve256_bf16", "sve512", "sve512_bf16", "rvv", "rvv256", "sse9", "AVX2" };
+static const char *const names[] = { "avx2",      "avx512", "avx512_bf16", "amx",    "neon",
+				     "neon_bf16", "sve256", "sve256_bf16", "sve512", "sve512_bf16",
+				     "rvv",       "rvv256", "sse9",        "AVX2" };
 
 // Output and exit status of a process with YOKE_CPU_ISA=name.
 struct outcome {
@@ -29,7 +30,8 @@ static void use(int out)
 		_exit(write(out, why, strlen(why)) == (ssize_t)strlen(why) ? 1 : 2);
 	}
 	float y = 0;
-	yoke_tensor *sum = yoke_add(yoke_full(yoke_f32, 0, NULL, 1), yoke_full(yoke_f32, 0, NULL, 2));
+	yoke_tensor *sum =
+		yoke_add(yoke_full(yoke_f32, 0, NULL, 1), yoke_full(yoke_f32, 0, NULL, 2));
 	_exit(yoke_read(sum, &y, sizeof y) == 0 && y == 3 ? 0 : 2);
 }
 
@@ -77,12 +79,13 @@ int main(void)
 		char phrase[64];
 		o = outcome_of(names[i]);
 		if (is_among(names[i], list, n)) {
-			ok(o.status == 0 && !*o.text, "%s: this processor has it, it runs: %d, %s", names[i], o.status, o.text);
+			ok(o.status == 0 && !*o.text, "%s: this processor has it, it runs: %d, %s",
+			   names[i], o.status, o.text);
 			continue;
 		}
 		snprintf(phrase, sizeof phrase, "cpu.isa=%s: ", names[i]);
-		ok(o.status == 1 && strstr(o.text, phrase) && !strchr(o.text, '\n'), "%s is refused in one line: %d, %s", names[i],
-		   o.status, o.text);
+		ok(o.status == 1 && strstr(o.text, phrase) && !strchr(o.text, '\n'),
+		   "%s is refused in one line: %d, %s", names[i], o.status, o.text);
 	}
 	return done();
 }

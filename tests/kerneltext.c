@@ -44,10 +44,12 @@ static void test_programs(void)
 		const char *text, *want;
 	} good[] = {
 		{ YOKE_DIALECT_OPENCL, "", "" },
-		{ YOKE_DIALECT_OPENCL, "x\n#include <a>\n//#include \"none\"\ny", "x\n#include <a>\n//#include \"none\"\ny" },
+		{ YOKE_DIALECT_OPENCL, "x\n#include <a>\n//#include \"none\"\ny",
+		  "x\n#include <a>\n//#include \"none\"\ny" },
 		{ YOKE_DIALECT_OPENCL, "#include \"a\nx", "#include \"a\nx" },
 		{ YOKE_DIALECT_OPENCL, "#include \"a\"\nx\n", "opencl\na\nx\n" },
-		{ YOKE_DIALECT_CUDA, "x\n#include \"c\"\n#include \"b\"\nlast", "x\n// b\ncuda\na\nbc\nlast" },
+		{ YOKE_DIALECT_CUDA, "x\n#include \"c\"\n#include \"b\"\nlast",
+		  "x\n// b\ncuda\na\nbc\nlast" },
 	};
 	static const struct {
 		const char *text, *says[2];
@@ -61,20 +63,25 @@ static void test_programs(void)
 
 	for (size_t i = 0; i < sizeof good / sizeof *good; i++)
 		for (size_t cap = 0; cap <= sizeof got; cap += sizeof got / 8) {
-			const size_t n = strlen(good[i].want), some = cap > n ? n : cap ? cap - 1 : 0;
+			const size_t n = strlen(good[i].want),
+				     some = cap > n ? n : cap ? cap - 1 : 0;
 			memset(got, '#', sizeof got);
-			int64_t length = yk_kernel_source_of(some_text, good[i].dialect, NULL, good[i].text, got, cap);
-			ok(length == (int64_t)n && !memcmp(got, good[i].want, some) && (!cap || !got[some]) &&
-			   (cap == sizeof got || got[cap] == '#'), "program %zu in %zu bytes: %lld", i, cap,
-			   (long long)length);
+			int64_t length = yk_kernel_source_of(some_text, good[i].dialect, NULL,
+							     good[i].text, got, cap);
+			ok(length == (int64_t)n && !memcmp(got, good[i].want, some) &&
+				   (!cap || !got[some]) && (cap == sizeof got || got[cap] == '#'),
+			   "program %zu in %zu bytes: %lld", i, cap, (long long)length);
 		}
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-		int64_t err = yk_kernel_source_of(some_text, YOKE_DIALECT_OPENCL, NULL, bad[i].text, got, sizeof got);
-		ok(err == YOKE_EUNSUPPORTED && strstr(yoke_error(), bad[i].says[0]) && strstr(yoke_error(), bad[i].says[1]),
+		int64_t err = yk_kernel_source_of(some_text, YOKE_DIALECT_OPENCL, NULL, bad[i].text,
+						  got, sizeof got);
+		ok(err == YOKE_EUNSUPPORTED && strstr(yoke_error(), bad[i].says[0]) &&
+			   strstr(yoke_error(), bad[i].says[1]),
 		   "bad program %zu: %s", i, yoke_error());
 		yoke_error_clear();
 	}
-	ok(yk_kernel_source(0, NULL, "", NULL, 0) == YOKE_EUNSUPPORTED, "an unknown dialect is refused");
+	ok(yk_kernel_source(0, NULL, "", NULL, 0) == YOKE_EUNSUPPORTED,
+	   "an unknown dialect is refused");
 }
 
 int main(void)
@@ -102,8 +109,8 @@ int main(void)
 		free(want);
 		char line[300];
 		snprintf(line, sizeof line, "#include \"%s\"\n", entry->d_name);
-		ok(yk_kernel_source(YOKE_DIALECT_OPENCL, NULL, line, NULL, 0) > 0, "files that %s includes exist %s",
-		   entry->d_name, yoke_error());
+		ok(yk_kernel_source(YOKE_DIALECT_OPENCL, NULL, line, NULL, 0) > 0,
+		   "files that %s includes exist %s", entry->d_name, yoke_error());
 		files++;
 	}
 	closedir(dir);

@@ -390,9 +390,11 @@ static void field(size_t i)
 	uint64_t first = try(i, 0), second = try(i, 1);
 	char report[300];
 	snprintf(report, sizeof report, "%s", yoke_plan_miss());
-	ok(!first && second >= 1, "%s: the same graph reuses its plan, another graph gets a new one: %llu, %llu",
+	ok(!first && second >= 1,
+	   "%s: the same graph reuses its plan, another graph gets a new one: %llu, %llu",
 	   row[i].name, (unsigned long long)first, (unsigned long long)second);
-	ok(strstr(report, row[i].report), "%s: the report names \"%s\" in \"%s\"", row[i].name, report, row[i].report);
+	ok(strstr(report, row[i].report), "%s: the report names \"%s\" in \"%s\"", row[i].name,
+	   report, row[i].report);
 	uint64_t again = try(i, 0) + try(i, 1);
 	ok(!again, "%s: both plans are found again", row[i].name);
 	end();
@@ -405,8 +407,8 @@ static void settings(void)
 	try(0, 0);
 	yoke_setting_set("fuse", "0");
 	uint64_t n = try(0, 0);
-	ok(n == 1 && strstr(yoke_plan_miss(), "setting"), "after a setting changed, a new plan is made: \"%s\"",
-	   yoke_plan_miss());
+	ok(n == 1 && strstr(yoke_plan_miss(), "setting"),
+	   "after a setting changed, a new plan is made: \"%s\"", yoke_plan_miss());
 	yoke_setting_set("fuse", "1");
 	end();
 }
@@ -443,10 +445,12 @@ static void apart(void)
 		const int size = n < 8 ? n : 8;
 		float got[8] = { NAN };
 		yoke_scope *s = yoke_scope_begin("step");
-		yoke_tensor *first = n < 9 ? yoke_wrap(yoke_f32, 1, DIMS(1), d, NULL, NULL) : yoke_from(yoke_f32, 1, DIMS(1), d);
+		yoke_tensor *first = n < 9 ? yoke_wrap(yoke_f32, 1, DIMS(1), d, NULL, NULL) :
+					     yoke_from(yoke_f32, 1, DIMS(1), d);
 		yoke_tensor *h = yoke_add(first, yoke_from(yoke_f32, 1, DIMS(size), d));
 		yoke_read(h, got, sizeof *got * (size_t)size);
-		ok(got[size - 1] == (float)(size + 1), "a sum of %d elements: %g", size, (double)got[size - 1]);
+		ok(got[size - 1] == (float)(size + 1), "a sum of %d elements: %g", size,
+		   (double)got[size - 1]);
 		yoke_scope_end(s);
 		if (n == 8)
 			ok(!strcmp(yoke_plan_miss(), "node 1 leaf in step: dim 0: 7 -> 8"),
@@ -469,8 +473,8 @@ static void on_log(int level, const char *topic, const char *line, void *arg)
 	snprintf(warning, sizeof warning, "%s", line);
 }
 
-// A literal that changes needs a plan each time.  In every fourth step nobody hears of it; in every second
-// one the eighth among sixteen warns, once, and names the field.
+// A literal that changes needs a plan each time.  In every fourth step nobody hears of it; in every
+// second one the eighth among sixteen warns, once, and names the field.
 static void often(void)
 {
 	int at = -1;
@@ -492,12 +496,14 @@ static void often(void)
 	yk_log_to(NULL, NULL);
 	// 32, 34, .. 46 are the first eight of 31 .. 46
 	ok(warnings == 1 && at == 46, "many new plans: %d warnings, at step %d", warnings, at);
-	ok(strstr(warning, "8 of the last 16 evaluations") && strstr(warning, "const in step: value: bits"),
+	ok(strstr(warning, "8 of the last 16 evaluations") &&
+		   strstr(warning, "const in step: value: bits"),
 	   "the warning names the field: %s", warning);
 	end();
 }
 
-// Evaluations of other operations each, and of shapes that come twice, need plans and nobody is warned.
+// Evaluations of other operations each, and of shapes that come twice, need plans and nobody is
+// warned.
 static void first_ones(void)
 {
 	float got[6] = { NAN };
@@ -530,8 +536,8 @@ static void first_ones(void)
 	end();
 }
 
-// A layer that makes a number of its own: freed before the evaluation, its value is still no part of
-// the plan.
+// A layer that makes a number of its own: freed before the evaluation, its value is still no part
+// of the plan.
 static void freed_scalars(void)
 {
 	begin();
@@ -550,7 +556,8 @@ static void freed_scalars(void)
 	end();
 }
 
-// Were a key to say too little, the launch would notice: here the plan wants more than the leaf has.
+// Were a key to say too little, the launch would notice: here the plan wants more than the leaf
+// has.
 static void slots(void)
 {
 	begin();

@@ -18,7 +18,8 @@
 #include <png.h>
 #endif
 
-enum { SAMPLES = 23, BATCH = 4, STEPS = 12, LIMIT = 512 }; // the last step reaches into the third epoch
+// the last step reaches into the third epoch
+enum { SAMPLES = 23, BATCH = 4, STEPS = 12, LIMIT = 512 };
 
 // All that a run is, written behind each step.
 struct state {
@@ -49,11 +50,15 @@ static int step(yoke_loader *l, yoke_tensor *w, int fields, float *loss)
 	if (yoke_loader_next(l, fields, batch, NULL) != BATCH)
 		return yoke_scope_end(s) | 1;
 	for (int f = 0; f < fields; f++) {
-		const int64_t each = (int64_t)(yoke_bytes(batch[f]) / yoke_dtype_size(yoke_dtype(batch[f]))) / BATCH;
-		flat[f] = yoke_reshape(yoke_cast(batch[f], yoke_f32), 2, (int64_t[]){ BATCH, each });
+		const int64_t each =
+			(int64_t)(yoke_bytes(batch[f]) / yoke_dtype_size(yoke_dtype(batch[f]))) /
+			BATCH;
+		flat[f] =
+			yoke_reshape(yoke_cast(batch[f], yoke_f32), 2, (int64_t[]){ BATCH, each });
 	}
 	yoke_tensor *x = fields > 1 ? yoke_concat(fields, flat, 1) : flat[0];
-	yoke_tensor *off = yoke_sub(yoke_matmul(x, w, 0), yoke_const(1)), *mean = yoke_mean(yoke_square(off), 3);
+	yoke_tensor *off = yoke_sub(yoke_matmul(x, w, 0), yoke_const(1)),
+		    *mean = yoke_mean(yoke_square(off), 3);
 	yoke_grad(mean, 1, &w, &g);
 	yoke_assign(w, yoke_sub(w, yoke_mul(g, yoke_const(1e-3))));
 	yoke_read(mean, loss, sizeof *loss);
@@ -74,23 +79,28 @@ static int64_t width_of(const yoke_dataset *d, int *fields)
 	return width;
 }
 
-// Goes on from FILE, if it is there, to the end; in step `at`, from 1 on, it is killed before it has saved that, or behind.
-static int train(const struct source *x, const char *file, int64_t at, int signal, bool behind, int workers, int prefetch)
+// Goes on from FILE, if it is there, to the end; in step `at`, from 1 on, it is killed before it
+// has saved that, or behind.
+static int train(const struct source *x, const char *file, int64_t at, int signal, bool behind,
+		 int workers, int prefetch)
 {
 	static struct state s;
 	char settings[160], *old;
 	int fields;
 	size_t n;
 	s = (struct state){ .at.size = sizeof s.at };
-	if (access(file, F_OK) == 0 && yk_file_read(file, sizeof s, &old, &n) == 0 && n == sizeof s) {
+	if (access(file, F_OK) == 0 && yk_file_read(file, sizeof s, &old, &n) == 0 &&
+	    n == sizeof s) {
 		memcpy(&s, old, n);
 		free(old);
 	}
 	yoke_dataset *d = yoke_dataset_open(x->path, x->settings);
-	snprintf(settings, sizeof settings, "batch=%d seed=5 workers=%d prefetch=%d %s", BATCH, workers, prefetch, x->loader);
+	snprintf(settings, sizeof settings, "batch=%d seed=5 workers=%d prefetch=%d %s", BATCH,
+		 workers, prefetch, x->loader);
 	yoke_loader *l = d ? yoke_loader_new(d, settings) : NULL;
 	const int64_t width = d ? width_of(d, &fields) : 0, dims[] = { width, 1 };
-	if (!l || width > LIMIT || yoke_dataset_count(d) != SAMPLES || yoke_loader_seek(l, &s.at) < 0)
+	if (!l || width > LIMIT || yoke_dataset_count(d) != SAMPLES ||
+	    yoke_loader_seek(l, &s.at) < 0)
 		return 1;
 	yoke_tensor *w = yoke_keep(yoke_variable("w", yoke_f32, 2, dims));
 	int e = yoke_put(w, s.weight, (size_t)width * sizeof(float));
@@ -100,7 +110,8 @@ static int train(const struct source *x, const char *file, int64_t at, int signa
 		if (e == 0 && s.step == at && !behind)
 			raise(signal);
 		yoke_loader_position(l, &s.at);
-		e |= yoke_read(w, s.weight, (size_t)width * sizeof(float)) | yk_file_write(file, &s, sizeof s);
+		e |= yoke_read(w, s.weight, (size_t)width * sizeof(float)) |
+		     yk_file_write(file, &s, sizeof s);
 		if (e == 0 && s.step == at)
 			raise(signal);
 	}
@@ -112,7 +123,8 @@ static int train(const struct source *x, const char *file, int64_t at, int signa
 }
 
 // The same in a process of its own; false: it ended as it should not.
-static bool child(const struct source *x, const char *file, int64_t at, int signal, bool behind, int workers, int prefetch)
+static bool child(const struct source *x, const char *file, int64_t at, int signal, bool behind,
+		  int workers, int prefetch)
 {
 	int status = 0;
 	fflush(NULL);
@@ -124,14 +136,16 @@ static bool child(const struct source *x, const char *file, int64_t at, int sign
 	}
 	if (pid < 0 || waitpid(pid, &status, 0) != pid)
 		return false;
-	return at ? WIFSIGNALED(status) && WTERMSIG(status) == signal : WIFEXITED(status) && WEXITSTATUS(status) == 0;
+	return at ? WIFSIGNALED(status) && WTERMSIG(status) == signal :
+		    WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
 static bool same(const char *file, const struct state *want)
 {
 	char *got = NULL;
 	size_t n = 0;
-	const bool good = yk_file_read(file, sizeof *want, &got, &n) == 0 && n == sizeof *want && !memcmp(got, want, n);
+	const bool good = yk_file_read(file, sizeof *want, &got, &n) == 0 && n == sizeof *want &&
+			  !memcmp(got, want, n);
 	free(got);
 	return good;
 }
@@ -143,7 +157,9 @@ static void write_npy(const char *path, int rows)
 	char all[128 + 4 * 8 * SAMPLES];
 	memset(all, ' ', 128);
 	memcpy(all, "\x93NUMPY\x01\x00\x76\x00", 10);
-	const int n = snprintf(all + 10, 118, "{'descr': '<f4', 'fortran_order': False, 'shape': (%d, 8), }", rows);
+	const int n =
+		snprintf(all + 10, 118,
+			 "{'descr': '<f4', 'fortran_order': False, 'shape': (%d, 8), }", rows);
 	all[10 + n] = ' ';
 	all[127] = '\n';
 	for (int i = 0; i < 8 * rows; i++) {
@@ -162,7 +178,9 @@ static void write_pictures(void)
 	for (int i = 0; i < SAMPLES; i++) {
 		unsigned char rgb[3 * 9 * 12];
 		char path[40];
-		png_image p = { .version = PNG_IMAGE_VERSION, .width = (png_uint_32)rnd_int(6, 12), .height = 9,
+		png_image p = { .version = PNG_IMAGE_VERSION,
+				.width = (png_uint_32)rnd_int(6, 12),
+				.height = 9,
 				.format = PNG_FORMAT_RGB };
 		for (size_t k = 0; k < sizeof rgb; k++)
 			rgb[k] = (unsigned char)rnd();
@@ -183,8 +201,8 @@ static void write_sources(void)
 	for (int i = 0; i <= 8 * SAMPLES; i++)
 		token[i] = (uint16_t)rnd_int(0, 3);
 	for (int i = 0; i < SAMPLES; i++)
-		n += (size_t)snprintf(table + n, sizeof table - n, "%.6f,%.3f,%d\n", rnd_real(-1, 1), rnd_real(-2, 2),
-				      (int)rnd_int(-3, 3));
+		n += (size_t)snprintf(table + n, sizeof table - n, "%.6f,%.3f,%d\n",
+				      rnd_real(-1, 1), rnd_real(-2, 2), (int)rnd_int(-3, 3));
 	yk_file_write("tokens.u16", token, sizeof token);
 	yk_file_write("table.csv", table, n);
 	write_npy("a.npy", 10);
@@ -199,16 +217,18 @@ static void write_sources(void)
 static bool one_case(const struct source *x, int64_t k, int signal, const struct state *want)
 {
 	const int64_t again = k + 1 + rnd_int(0, 2) < STEPS ? k + 1 + rnd_int(0, 1) : STEPS;
-	const int workers[] = { 0, 4, (int)rnd_int(0, 3) }, ahead[] = { (int)rnd_int(0, 4), (int)rnd_int(0, 4), 2 };
+	const int workers[] = { 0, 4, (int)rnd_int(0, 3) },
+		  ahead[] = { (int)rnd_int(0, 4), (int)rnd_int(0, 4), 2 };
 	const bool behind = rnd_int(0, 1);
 	bool good = unlink("killed") == 0 || errno == ENOENT;
 	good = good && child(x, "killed", k, signal, behind, workers[0], ahead[0]);
 	if (k < STEPS)
 		good = good && child(x, "killed", again, signal, !behind, workers[1], ahead[1]);
-	good = good && child(x, "killed", 0, 0, false, workers[2], ahead[2]) && same("killed", want);
+	good = good && child(x, "killed", 0, 0, false, workers[2], ahead[2]) &&
+	       same("killed", want);
 	if (!good)
-		diag("%s: killed in step %lld and %lld by %d, %s it was saved", x->name, (long long)k, (long long)again, signal,
-		     behind ? "behind where" : "before");
+		diag("%s: killed in step %lld and %lld by %d, %s it was saved", x->name,
+		     (long long)k, (long long)again, signal, behind ? "behind where" : "before");
 	return good;
 }
 
@@ -228,22 +248,28 @@ int main(void)
 		char *text = NULL;
 		size_t bytes;
 		unlink("whole");
-		bool good = child(x, "whole", 0, 0, false, 1, 2) && yk_file_read("whole", sizeof want, &text, &bytes) == 0;
+		bool good = child(x, "whole", 0, 0, false, 1, 2) &&
+			    yk_file_read("whole", sizeof want, &text, &bytes) == 0;
 		memcpy(&want, good ? text : (char *)&want, sizeof want);
 		free(text);
 		good = good && want.step == STEPS && want.at.epoch == 2;
-		// batches are too few and too unlike for the last loss to be the least: what counts is that each step moved it
+		// batches are too few and too unlike for the last loss to be the least: what counts
+		// is that each step moved it
 		for (int k = 1; k < STEPS; k++)
 			good = good && isfinite(want.loss[k]) && want.loss[k] != want.loss[k - 1];
-		ok(good, "%s: %d steps, loss %g to %g", x->name, STEPS, (double)want.loss[0], (double)want.loss[STEPS - 1]);
+		ok(good, "%s: %d steps, loss %g to %g", x->name, STEPS, (double)want.loss[0],
+		   (double)want.loss[STEPS - 1]);
 		for (int64_t k = 1; k <= STEPS; k++)
 			for (int how = 0; how < 2; how++) {
-				if (!tap_long() && (k * 2 + how) % 4 != (int64_t)(tap_seed_value() + (unsigned)i) % 4)
+				if (!tap_long() &&
+				    (k * 2 + how) % 4 !=
+					    (int64_t)(tap_seed_value() + (unsigned)i) % 4)
 					continue;
 				n++;
 				bad += !one_case(x, k, kills[how], &want);
 			}
-		ok(n > 0 && !bad, "%s: killed twice in %d runs: %d differ from the undisturbed run", x->name, n, bad);
+		ok(n > 0 && !bad, "%s: killed twice in %d runs: %d differ from the undisturbed run",
+		   x->name, n, bad);
 	}
 	return done();
 }

@@ -44,7 +44,8 @@ static void write_file(const char *path, const void *data, size_t bytes)
 
 static void verdict(int err, const struct content *c, const char *reader)
 {
-	ok(err == YOKE_EFORMAT && strstr(yoke_error(), c->is), "%s, %s: %s", reader, c->is, yoke_error());
+	ok(err == YOKE_EFORMAT && strstr(yoke_error(), c->is), "%s, %s: %s", reader, c->is,
+	   yoke_error());
 	yoke_error_clear();
 }
 
@@ -84,13 +85,27 @@ static int read_text(const char *path)
 
 static void refused(void)
 {
-	static const char header[] = "ENVI\nsamples = 2\nlines = 100\nbands = 3\ndata type = 4\ninterleave = bip\n";
+	static const char header[] =
+		"ENVI\nsamples = 2\nlines = 100\nbands = 3\ndata type = 4\ninterleave = bip\n";
 	struct yk_config conf;
 	for (int i = 0; i < CONTENTS; i++) {
 		const struct content *c = &contents[i];
 		const bool pointer = !strcmp(c->is, "Git LFS"), page = !strcmp(c->is, "HTML");
-		static const char *const names[] = { "f.npy", "f.npz", "f.safetensors", "f.csv", "f.tsv", "f.jsonl", "f.bin", "f.hdr", "f.mat",
-						     "f.json", "f.txt", "f.env", "f.safetensors.index.json", "img/a/f.png", "d.img" };
+		static const char *const names[] = { "f.npy",
+						     "f.npz",
+						     "f.safetensors",
+						     "f.csv",
+						     "f.tsv",
+						     "f.jsonl",
+						     "f.bin",
+						     "f.hdr",
+						     "f.mat",
+						     "f.json",
+						     "f.txt",
+						     "f.env",
+						     "f.safetensors.index.json",
+						     "img/a/f.png",
+						     "d.img" };
 		tap_need("mkdir -p img/a");
 		for (size_t k = 0; k < sizeof names / sizeof *names; k++)
 			write_file(names[k], c->bytes, c->n);
@@ -136,8 +151,13 @@ static void refused(void)
 
 static void windows(void)
 {
-	static const char json[] = "\xef\xbb\xbf{\r\n\"x\": 1.5\r\n}\r\n", env[] = "\xef\xbb\xbf" "lr=1e-3\r\nvalid=0.25\r\n",
-			  csv[] = "\xef\xbb\xbf" "x,y\r\n1,2\r\n   \r\n3,4\r\n", text[] = "\xef\xbb\xbf" "abcdefgh";
+	static const char json[] = "\xef\xbb\xbf{\r\n\"x\": 1.5\r\n}\r\n",
+			  env[] = "\xef\xbb\xbf"
+				  "lr=1e-3\r\nvalid=0.25\r\n",
+			  csv[] = "\xef\xbb\xbf"
+				  "x,y\r\n1,2\r\n   \r\n3,4\r\n",
+			  text[] = "\xef\xbb\xbf"
+				   "abcdefgh";
 	double x = 0;
 	write_file("w.json", json, sizeof json - 1);
 	json_t *j = yk_json_load("w.json");
@@ -146,20 +166,23 @@ static void windows(void)
 	struct yk_config c;
 	yk_config_init(&c, YK_T);
 	write_file("w.env", env, sizeof env - 1);
-	ok(yk_config_file(&c, "w.env") == 0 && yk_config_real(&c, YK_KEY_lr) == 1e-3 && yk_config_real(&c, YK_KEY_valid) == 0.25,
+	ok(yk_config_file(&c, "w.env") == 0 && yk_config_real(&c, YK_KEY_lr) == 1e-3 &&
+		   yk_config_real(&c, YK_KEY_valid) == 0.25,
 	   "a configuration %s", yoke_error());
 	yk_config_fini(&c);
 	write_file("w.CSV", csv, sizeof csv - 1);
 	yoke_dataset *d = yoke_dataset_open("w.CSV", NULL);
 	float a = 0, b = 0;
 	void *to[] = { &a, &b };
-	ok(d && yoke_dataset_count(d) == 2 && yoke_dataset_read(d, 1, 0, 0, 0, to, NULL) == 0 && a == 3 && b == 4,
+	ok(d && yoke_dataset_count(d) == 2 && yoke_dataset_read(d, 1, 0, 0, 0, to, NULL) == 0 &&
+		   a == 3 && b == 4,
 	   "a table with blank lines %s", yoke_error());
 	yoke_dataset_free(d);
 	write_file("w.txt", text, sizeof text - 1);
 	struct yk_tokenizer *t = yk_tokenizer_new("byte");
 	struct yk_data *s = yk_data_new("w.txt", t, &(struct yk_data_spec){ .context = 3 });
-	ok(s && yk_data_tokens(s) == 8, "a text of %lld tokens %s", s ? (long long)yk_data_tokens(s) : 0, yoke_error());
+	ok(s && yk_data_tokens(s) == 8, "a text of %lld tokens %s",
+	   s ? (long long)yk_data_tokens(s) : 0, yoke_error());
 	yk_data_free(s);
 	yk_tokenizer_free(t);
 	yoke_error_clear();
@@ -174,20 +197,30 @@ static void raw(void)
 		int32_t tokens;
 		const char *format, *say; // say: NULL: it is read
 	} table[] = {
-		{ 20240520, 100, "u16", "u16:1024" },   { 20240520, 100, "u16:1024", NULL },    { 20240520, 100, "u32:1024", "u16:1024" },
-		{ 20240520, 100, "u16:512", "u16:1024" }, { 20240520, 500, "u16:1024", "500 tokens" }, { 20240801, 100, "u32:1024", NULL },
-		{ 20240801, 100, "u16:1024", "u32:1024" }, { 20240801, 100, "u8", "u32:1024" }, { 20240521, 100, "u16", NULL },
+		{ 20240520, 100, "u16", "u16:1024" },
+		{ 20240520, 100, "u16:1024", NULL },
+		{ 20240520, 100, "u32:1024", "u16:1024" },
+		{ 20240520, 100, "u16:512", "u16:1024" },
+		{ 20240520, 500, "u16:1024", "500 tokens" },
+		{ 20240801, 100, "u32:1024", NULL },
+		{ 20240801, 100, "u16:1024", "u32:1024" },
+		{ 20240801, 100, "u8", "u32:1024" },
+		{ 20240521, 100, "u16", NULL },
 	};
 	for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
-		int32_t file[356] = { table[i].magic, table[i].magic == 20240520 ? 1 : 7, table[i].tokens };
+		int32_t file[356] = { table[i].magic, table[i].magic == 20240520 ? 1 : 7,
+				      table[i].tokens };
 		char settings[60];
 		write_file("t.bin", file, table[i].magic == 20240801 ? sizeof file : 1024 + 200);
 		snprintf(settings, sizeof settings, "format=%s context=8", table[i].format);
 		const int err = open_set("t.bin", settings);
-		ok(table[i].say ? err == YOKE_EFORMAT && strstr(yoke_error(), table[i].say) : err == 0, "%d as %s: %s", (int)table[i].magic,
-		   table[i].format, yoke_error());
+		ok(table[i].say ? err == YOKE_EFORMAT && strstr(yoke_error(), table[i].say) :
+				  err == 0,
+		   "%d as %s: %s", (int)table[i].magic, table[i].format, yoke_error());
 		yoke_error_clear();
-		const struct yk_data_spec spec = { .context = 8, .format = table[i].format, .vocab = 1 << 20 };
+		const struct yk_data_spec spec = { .context = 8,
+						   .format = table[i].format,
+						   .vocab = 1 << 20 };
 		struct yk_tokenizer *t = yk_data_tokenizer("t.bin", &spec);
 		struct yk_data *d = t ? yk_data_new("t.bin", t, &spec) : NULL;
 		ok(table[i].say ? !d && strstr(yoke_error(), table[i].say) : d != NULL,
@@ -198,13 +231,17 @@ static void raw(void)
 	}
 	int32_t file[300] = { 20240520, 1, 10 };
 	write_file("t.bin", file, sizeof file);
-	ok(read_text("t.bin") == YOKE_EFORMAT && strstr(yoke_error(), "u16:1024"), "as text: %s", yoke_error());
+	ok(read_text("t.bin") == YOKE_EFORMAT && strstr(yoke_error(), "u16:1024"), "as text: %s",
+	   yoke_error());
 	yoke_error_clear();
-	ok(open_set("t.bin", NULL) == YOKE_EFORMAT && strstr(yoke_error(), "u16:1024"), "without a format: %s", yoke_error());
+	ok(open_set("t.bin", NULL) == YOKE_EFORMAT && strstr(yoke_error(), "u16:1024"),
+	   "without a format: %s", yoke_error());
 	yoke_error_clear();
 	memcpy(file, "\x93NUMPY\1\0", 8);
 	write_file("t.bin", file, sizeof file);
-	ok(open_set("t.bin", "format=u16 context=8") == YOKE_EFORMAT && strstr(yoke_error(), ".npy"), "an array as tokens: %s", yoke_error());
+	ok(open_set("t.bin", "format=u16 context=8") == YOKE_EFORMAT &&
+		   strstr(yoke_error(), ".npy"),
+	   "an array as tokens: %s", yoke_error());
 	yoke_error_clear();
 }
 

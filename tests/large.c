@@ -50,8 +50,10 @@ static yoke_tensor *batches(void)
 
 static yoke_tensor *spread(void) // the first axis is not an axis of the product
 {
-	yoke_tensor *two = yoke_reshape(yoke_slice(yoke_slice(a, 0, 0, 1, 1), 1, 0, 2, 1), 3, DIMS(2, 1, 1));
-	return yoke_sum(yoke_exp(yoke_mul(yoke_reshape(product(), 3, DIMS(1, M, N)), two)), YOKE_AXIS(2));
+	yoke_tensor *two =
+		yoke_reshape(yoke_slice(yoke_slice(a, 0, 0, 1, 1), 1, 0, 2, 1), 3, DIMS(2, 1, 1));
+	return yoke_sum(yoke_exp(yoke_mul(yoke_reshape(product(), 3, DIMS(1, M, N)), two)),
+			YOKE_AXIS(2));
 }
 
 static yoke_tensor *rows_too_large(void) // 2 of 1.5 MB
@@ -92,9 +94,11 @@ static yoke_tensor *zeros(void)
 	return yoke_variable("zeros", yoke_f32, 2, DIMS(M, N));
 }
 
-static yoke_tensor *halves(void) // a named op of halves is computed in f32, which needs twice the memory
+// a named op of halves is computed in f32, which needs twice the memory
+static yoke_tensor *halves(void)
 {
-	yoke_tensor *h = yoke_cast(yoke_concat(2, (yoke_tensor *[]){ leaf(), leaf() }, 0), yoke_bf16);
+	yoke_tensor *h =
+		yoke_cast(yoke_concat(2, (yoke_tensor *[]){ leaf(), leaf() }, 0), yoke_bf16);
 	return yoke_cast(yoke_reduce_max(yoke_softmax(h, -1), YOKE_AXIS(1)), yoke_f32);
 }
 
@@ -187,7 +191,8 @@ int main(void)
 			same = n && n == m && fabsf(got[0] - want[0]) < 1e-5f * fabsf(want[0]);
 		ok(same, "%s: %zu bytes, %llu launches, %llu on the CPU: %s", row[i].name, m,
 		   (unsigned long long)s.launches, (unsigned long long)s.fallbacks, yoke_error());
-		ok(row[i].crosses == (s.fallbacks > 0), "%s needed fallbacks", row[i].crosses ? "some are" : "none is");
+		ok(row[i].crosses == (s.fallbacks > 0), "%s needed fallbacks",
+		   row[i].crosses ? "some are" : "none is");
 		yoke_error_clear();
 	}
 	// strict: an op that cannot be tiled is refused, with its size
@@ -196,7 +201,8 @@ int main(void)
 	size_t n = run("fault", 0, got, &s);
 	ok(n, "tiles need no CPU: %s", yoke_error());
 	n = run("fault", 9, got, &s);
-	ok(!n && yoke_error_code() == YOKE_EUNSUPPORTED && strstr(yoke_error(), "largest allocation"),
+	ok(!n && yoke_error_code() == YOKE_EUNSUPPORTED &&
+		   strstr(yoke_error(), "largest allocation"),
 	   "tiles work without the CPU: %s", yoke_error());
 	yoke_error_clear();
 	return done();

@@ -29,7 +29,9 @@ static bool before(const float *a, int64_t i, int64_t j)
 
 static float draw(int kind)
 {
-	static const float odd[] = { 0, -0.0f, NAN, -NAN, INFINITY, -INFINITY, 1e-42f, 1, -1, 3e38f };
+	static const float odd[] = {
+		0, -0.0f, NAN, -NAN, INFINITY, -INFINITY, 1e-42f, 1, -1, 3e38f
+	};
 	if (kind == 1) // few distinct magnitudes
 		return (float)rnd_int(-2, 2);
 	if (kind == 2 && rnd_int(0, 3) == 0)
@@ -40,8 +42,8 @@ static float draw(int kind)
 enum { LIMIT = 3000, MANY = 70000 };
 
 // The error in a selection of k of n, or NULL.
-static const char *wrong(const float *x, const float *e, int64_t n, int64_t k, const float *value, const int32_t *place,
-			 const float *rest)
+static const char *wrong(const float *x, const float *e, int64_t n, int64_t k, const float *value,
+			 const int32_t *place, const float *rest)
 {
 	static float a[MANY];
 	static bool taken[MANY];
@@ -78,7 +80,8 @@ static const char *select_some(int64_t n, int64_t k, bool two)
 	yoke_scope *s = yoke_scope_begin("selection");
 	yoke_tensor *carried = yoke_variable("e", yoke_f32, 1, &n), *places, *rest;
 	yoke_put(carried, e, (size_t)n * sizeof *e);
-	yoke_tensor *v = yoke_largest(yoke_from(yoke_f32, 1, &n, x), two ? carried : YOKE_NONE, k, &places, &rest);
+	yoke_tensor *v = yoke_largest(yoke_from(yoke_f32, 1, &n, x), two ? carried : YOKE_NONE, k,
+				      &places, &rest);
 	yoke_keep(v);
 	yoke_keep(places);
 	int err = yoke_assign(carried, rest); // in place, or not
@@ -115,7 +118,8 @@ static void selections(const char *named)
 			bad++;
 		}
 	}
-	ok(!bad, "selected and remaining elements sum to all, %s", *named == '1' ? "by a kernel" : "in parts");
+	ok(!bad, "selected and remaining elements sum to all, %s",
+	   *named == '1' ? "by a kernel" : "in parts");
 	yoke_setting_set("plan.named", "1");
 }
 
@@ -127,13 +131,19 @@ static void samples(void)
 	int bad = 0;
 	for (int turn = 0; turn < 12; turn++) {
 		const int64_t n = turn == 11 ? 65536 : rnd_int(65536, MANY), step = n / 16384;
-		const int64_t k = turn == 11 ? 20000 : turn % 4 == 0 ? rnd_int(1, 700) : rnd_int(0, n);
+		const int64_t k = turn == 11    ? 20000 :
+				  turn % 4 == 0 ? rnd_int(1, 700) :
+						  rnd_int(0, n);
 		for (int64_t i = 0; i < n; i++) {
-			x[i] = turn == 11 ? (float)rnd_real(-0.1, 0.1) : turn < 9 ? draw(turn % 3) : i < n / 9 ? draw(0) : 0;
+			x[i] = turn == 11 ? (float)rnd_real(-0.1, 0.1) :
+			       turn < 9   ? draw(turn % 3) :
+			       i < n / 9  ? draw(0) :
+					    0;
 			e[i] = turn < 6 ? draw(turn % 3) : 0;
 		}
 		for (int64_t i = 0; i < 16384 && turn == 11; i++)
-			x[i * step + (int64_t)((uint32_t)i * 2654435761u >> 8) % step] = (float)rnd_real(1, 2);
+			x[i * step + (int64_t)((uint32_t)i * 2654435761u >> 8) % step] =
+				(float)rnd_real(1, 2);
 		const char *why = select_some(n, k, turn < 6 || turn == 9);
 		if (why && bad++ < 3)
 			diag("%lld of %lld, turn %d: %s", (long long)k, (long long)n, turn, why);
@@ -155,11 +165,15 @@ static void gradient(void)
 	for (int i = 0; i < K; i++)
 		w[i] = (float)rnd_real(-1, 1);
 	yoke_scope *s = yoke_scope_begin("gradient");
-	yoke_tensor *p[2] = { yoke_variable("x", yoke_f32, 2, dims), yoke_variable("e", yoke_f32, 2, dims) }, *d[2], *places, *rest;
+	yoke_tensor *p[2] = { yoke_variable("x", yoke_f32, 2, dims),
+			      yoke_variable("e", yoke_f32, 2, dims) },
+		    *d[2], *places, *rest;
 	yoke_put(p[0], at, sizeof at);
 	yoke_tensor *v = yoke_largest(p[0], p[1], k, &places, &rest);
-	yoke_tensor *loss = yoke_add(yoke_sum(yoke_mul(v, yoke_from(yoke_f32, 1, &k, w)), YOKE_ALL),
-				     yoke_sum(yoke_mul(yoke_reshape(rest, 1, &n), yoke_from(yoke_f32, 1, &n, u)), YOKE_ALL));
+	yoke_tensor *loss = yoke_add(
+		yoke_sum(yoke_mul(v, yoke_from(yoke_f32, 1, &k, w)), YOKE_ALL),
+		yoke_sum(yoke_mul(yoke_reshape(rest, 1, &n), yoke_from(yoke_f32, 1, &n, u)),
+			 YOKE_ALL));
 	int err = yoke_grad(loss, 2, p, d);
 	yoke_keep(places);
 	yoke_keep(d[1]);
@@ -184,7 +198,8 @@ static void gradient(void)
 
 static void refuses(yoke_tensor *y, int code, const char *words)
 {
-	ok(!y && yoke_error_code() == code && strstr(yoke_error(), words), "%s: %s", words, yoke_error());
+	ok(!y && yoke_error_code() == code && strstr(yoke_error(), words), "%s: %s", words,
+	   yoke_error());
 	yoke_error_clear();
 }
 
@@ -195,8 +210,10 @@ static void refusals(void)
 	yoke_tensor *four = yoke_full(yoke_f32, 1, &n, 1);
 	refuses(yoke_largest(four, YOKE_NONE, 5, NULL, NULL), YOKE_ERANGE, "largest 5 of 4");
 	refuses(yoke_largest(four, YOKE_NONE, -1, NULL, NULL), YOKE_ERANGE, "largest -1 of 4");
-	refuses(yoke_largest(yoke_full(yoke_f64, 1, &n, 1), YOKE_NONE, 1, NULL, NULL), YOKE_EDTYPE, "takes f32");
-	refuses(yoke_largest(four, yoke_full(yoke_f32, 1, &other, 1), 1, NULL, NULL), YOKE_ESHAPE, "another shape");
+	refuses(yoke_largest(yoke_full(yoke_f64, 1, &n, 1), YOKE_NONE, 1, NULL, NULL), YOKE_EDTYPE,
+		"takes f32");
+	refuses(yoke_largest(four, yoke_full(yoke_f32, 1, &other, 1), 1, NULL, NULL), YOKE_ESHAPE,
+		"another shape");
 	yoke_scope_end(s);
 }
 
@@ -212,19 +229,26 @@ static int descend(yoke_group *g, void *to)
 	struct { bool carries; double far[2]; } *run = to;
 	const int r = yoke_group_rank(g);
 	const int64_t n = WIDE, words = 2 * SENT;
-	yoke_tensor *w = yoke_variable("x", yoke_f32, 1, &n), *kept = yoke_variable("e", yoke_f32, 1, &n);
+	yoke_tensor *w = yoke_variable("x", yoke_f32, 1, &n),
+		    *kept = yoke_variable("e", yoke_f32, 1, &n);
 	static float last[2][WIDE];
 	int err = 0;
 	for (int i = 0; i < STEPS && !err; i++) {
 		yoke_scope *s = yoke_scope_begin("step");
 		yoke_tensor *places, *rest, *sum = yoke_full(yoke_f32, 1, &n, 0);
 		yoke_tensor *d = yoke_sub(w, yoke_from(yoke_f32, 1, &n, target[r]));
-		yoke_tensor *v = yoke_largest(d, run->carries ? kept : YOKE_NONE, SENT, &places, &rest);
-		yoke_tensor *all = yoke_all_gather(g, yoke_concat(2, (yoke_tensor *[]){ places, yoke_bitcast(v, yoke_i32) }, 0));
+		yoke_tensor *v =
+			yoke_largest(d, run->carries ? kept : YOKE_NONE, SENT, &places, &rest);
+		yoke_tensor *all = yoke_all_gather(
+			g,
+			yoke_concat(2, (yoke_tensor *[]){ places, yoke_bitcast(v, yoke_i32) }, 0));
 		for (int k = 0; k < 2; k++)
-			sum = yoke_scatter_add_along(sum, yoke_slice(all, 0, k * words, k * words + SENT, 1),
-						     yoke_bitcast(yoke_slice(all, 0, k * words + SENT, (k + 1) * words, 1),
-								  yoke_f32), 0);
+			sum = yoke_scatter_add_along(
+				sum, yoke_slice(all, 0, k * words, k * words + SENT, 1),
+				yoke_bitcast(
+					yoke_slice(all, 0, k * words + SENT, (k + 1) * words, 1),
+					yoke_f32),
+				0);
 		yoke_assign(w, yoke_sub(w, yoke_mul(yoke_const(1. / RATE), sum)));
 		if (run->carries)
 			yoke_assign(kept, rest);
@@ -235,7 +259,9 @@ static int descend(yoke_group *g, void *to)
 	if (!err)
 		err = yoke_read(w, last[r], sizeof last[r]);
 	for (int i = 0; i < WIDE; i++)
-		run->far[r] += fabs(last[r][i] - 0.5 * ((double)target[0][i] + (double)target[1][i])) / WIDE;
+		run->far[r] +=
+			fabs(last[r][i] - 0.5 * ((double)target[0][i] + (double)target[1][i])) /
+			WIDE;
 	yoke_free(w);
 	yoke_free(kept);
 	return err;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests yoke-linalg.h by residuals in float64 loops, for sizes about those of blocks: factorizations,
-// systems, inverses, determinants, singular values, exponentials; batches and views; matrices without
-// inverse; gradients at equal singular values; refused operands.
+// Tests yoke-linalg.h by residuals in float64 loops, for sizes about those of blocks:
+// factorizations, systems, inverses, determinants, singular values, exponentials; batches and
+// views; matrices without inverse; gradients at equal singular values; refused operands.
 #include "config.h"
 
 #include <float.h>
@@ -22,8 +22,10 @@ static double precision(int dtype)
 	return dtype == yoke_f64 ? DBL_EPSILON : FLT_EPSILON;
 }
 
-// The largest |sum over l of p[i,l] q[l,j] - w[i,j]|, where p is [m,k], q [k,n], w [m,n] or NULL (1).
-static double residual(int64_t m, int64_t n, int64_t k, const double *p, bool turned, const double *q, const double *w)
+// The largest |sum over l of p[i,l] q[l,j] - w[i,j]|, where p is [m,k], q [k,n], w [m,n] or NULL
+// (1).
+static double residual(int64_t m, int64_t n, int64_t k, const double *p, bool turned,
+		       const double *q, const double *w)
 {
 	double worst = 0;
 	for (int64_t i = 0; i < m; i++)
@@ -36,7 +38,8 @@ static double residual(int64_t m, int64_t n, int64_t k, const double *p, bool tu
 	return worst;
 }
 
-static const int64_t sizes[] = { 1, 2, 3, 4, 5, 7, 8, 13, 15, 16, 17, 31, 32, 33, 47, 63, 64, 65, 100, 129, 150 };
+static const int64_t sizes[] = { 1,  2,  3,  4,  5,  7,  8,  13,  15,  16, 17,
+				 31, 32, 33, 47, 63, 64, 65, 100, 129, 150 };
 enum { SIZES = sizeof sizes / sizeof *sizes };
 
 // L U = the rows of a in the order perm; |L| is at most 1
@@ -62,8 +65,9 @@ static void factors(int dtype, int64_t m, int64_t n)
 			large = i > j ? fmax(large, fabs(b[i * n + j])) : large;
 		}
 	const double worst = residual(m, n, k, x, false, y, z) / precision(dtype) / (double)k;
-	ok(worst < 8 && large <= 1, "lu of %s [%d,%d]: L U is off by %.2g k eps, L is at most %g %s", yoke_dtype_name(dtype), (int)m,
-	   (int)n, worst, large, yoke_error());
+	ok(worst < 8 && large <= 1,
+	   "lu of %s [%d,%d]: L U is off by %.2g k eps, L is at most %g %s", yoke_dtype_name(dtype),
+	   (int)m, (int)n, worst, large, yoke_error());
 	yoke_error_clear();
 }
 
@@ -89,7 +93,8 @@ static void systems(int dtype, int64_t n)
 	yoke_scope_end(scope);
 	const double solved = residual(n, k, n, a, false, x, b) / precision(dtype) / (double)n,
 		     inverted = residual(n, n, n, a, false, y, NULL) / precision(dtype) / (double)n;
-	ok(solved < 20 && inverted < 20, "a system and an inverse of %s [%d,%d]: a x - b is %.2g n eps, a a^-1 - 1 is %.2g %s",
+	ok(solved < 20 && inverted < 20,
+	   "a system and an inverse of %s [%d,%d]: a x - b is %.2g n eps, a a^-1 - 1 is %.2g %s",
 	   yoke_dtype_name(dtype), (int)n, (int)n, solved, inverted, yoke_error());
 	yoke_error_clear();
 }
@@ -110,8 +115,10 @@ static void orthogonal(int dtype, int64_t m, int64_t n, int complete)
 			below = fmax(below, fabs(y[i * n + j]));
 	const double whole = residual(m, n, k, x, false, y, a) / precision(dtype) / (double)m,
 		     unit = residual(k, k, m, x, true, x, NULL) / precision(dtype) / (double)m;
-	ok(whole < 20 && unit < 20 && below == 0, "qr of %s [%d,%d]%s: Q R - a is %.2g m eps, Q'Q - 1 %.2g, below R's diagonal %g %s",
-	   yoke_dtype_name(dtype), (int)m, (int)n, complete ? ", complete" : "", whole, unit, below, yoke_error());
+	ok(whole < 20 && unit < 20 && below == 0,
+	   "qr of %s [%d,%d]%s: Q R - a is %.2g m eps, Q'Q - 1 %.2g, below R's diagonal %g %s",
+	   yoke_dtype_name(dtype), (int)m, (int)n, complete ? ", complete" : "", whole, unit, below,
+	   yoke_error());
 	yoke_error_clear();
 }
 
@@ -144,9 +151,12 @@ static void decomposed(const char *what, int dtype, int64_t m, int64_t n, int fu
 				sum += y[i * n + l] * y[j * n + l];
 			unit = fmax(unit, fabs(sum)) + (sum != sum ? NAN : 0);
 		}
-	const double eps = precision(dtype) * (double)(m + n), whole = residual(m, n, k, z, false, y, a) / largest / eps;
-	ok(whole < 20 && unit / eps < 20 && falling, "svd of %s %s [%d,%d]%s: U S V' - a is %.2g (m + n) eps, U'U - 1, VV' - 1 %.2g %s",
-	   what, yoke_dtype_name(dtype), (int)m, (int)n, full ? ", full" : "", whole, unit / eps, yoke_error());
+	const double eps = precision(dtype) * (double)(m + n),
+		     whole = residual(m, n, k, z, false, y, a) / largest / eps;
+	ok(whole < 20 && unit / eps < 20 && falling,
+	   "svd of %s %s [%d,%d]%s: U S V' - a is %.2g (m + n) eps, U'U - 1, VV' - 1 %.2g %s", what,
+	   yoke_dtype_name(dtype), (int)m, (int)n, full ? ", full" : "", whole, unit / eps,
+	   yoke_error());
 	yoke_error_clear();
 }
 
@@ -186,12 +196,16 @@ static void special(void)
 			a[i] = 0.3;
 		decomposed("equal elements", yoke_f64, n, n, 0);
 		for (int64_t i = 0; i < n * n; i++) // of rank one, graded in both directions
-			a[i] = pow(10, -20 * (double)(i / n) / (double)n) * pow(10, 15 * (double)(i % n) / (double)n);
+			a[i] = pow(10, -20 * (double)(i / n) / (double)n) *
+			       pow(10, 15 * (double)(i % n) / (double)n);
 		decomposed("graded", yoke_f64, n, n, 0);
 		for (int64_t i = 0; i < n * n; i++)
-			a[i] = i / n == i % n ? pow(10, -30 * (double)(i / n) / (double)n) : i / n + 1 == i % n ? 1e-5 : 0;
+			a[i] = i / n == i % n     ? pow(10, -30 * (double)(i / n) / (double)n) :
+			       i / n + 1 == i % n ? 1e-5 :
+						    0;
 		decomposed("graded bidiagonal", yoke_f64, n, n, 0);
-		for (int64_t i = 0; i < n * n; i++) // singular: an upper triangle with zeros on its diagonal
+		// singular: an upper triangle with zeros on its diagonal
+		for (int64_t i = 0; i < n * n; i++)
 			a[i] = i / n < i % n ? 1 : 0;
 		decomposed("nilpotent", yoke_f64, n, n, 0);
 		draw(yoke_f64, a, n * n, -1, 1);
@@ -214,7 +228,10 @@ static void determinants(void)
 		want[q] = 1;
 		for (int i = 0; i < N; i++)
 			for (int j = 0; j < N; j++)
-				m[i * N + j] = j < i ? 0 : rnd_real(0.5, 2) * (i == j && (q + i) % 3 == 0 ? -1 : 1);
+				m[i * N + j] =
+					j < i ? 0 :
+						rnd_real(0.5, 2) *
+							(i == j && (q + i) % 3 == 0 ? -1 : 1);
 		for (int i = 0; i < N; i++)
 			want[q] *= m[i * N + i];
 		for (int i = 1; i < N; i++) // adds multiples of rows, and exchanges two
@@ -254,10 +271,13 @@ static void determinants(void)
 // The gradient of det is the matrix of cofactors, at any rank.
 static void cofactors(void)
 {
-	static const double singular[] = { 1, 2, 3, 4, 5, 6, 7, 8, 9 }, cof[] = { -3, 6, -3, 6, -12, 6, -3, 6, -3 },
-			    thin[] = { 1, 2, 3, 2, 4, 6, 3, 6, 9 }, none[9] = { 0 }, full[] = { 2, 0, 1, 0, 3, 0, 1, 0, 4 },
+	static const double singular[] = { 1, 2, 3, 4, 5, 6, 7, 8, 9 },
+			    cof[] = { -3, 6, -3, 6, -12, 6, -3, 6, -3 },
+			    thin[] = { 1, 2, 3, 2, 4, 6, 3, 6, 9 }, none[9] = { 0 },
+			    full[] = { 2, 0, 1, 0, 3, 0, 1, 0, 4 },
 			    of_full[] = { 12, 0, -3, 0, 7, 0, -3, 0, 6 };
-	const double *const m[] = { singular, thin, none, full }, *const want[] = { cof, none, none, of_full };
+	const double *const m[] = { singular, thin, none, full },
+		     *const want[] = { cof, none, none, of_full };
 	static const char *const what[] = { "rank 2", "rank 1", "rank 0", "rank 3" };
 	for (int k = 0; k < 4; k++) {
 		double got[9];
@@ -287,7 +307,8 @@ static void equal_values(void)
 		for (int64_t i = 0; i < count; i++)
 			turn[i] = i / N == i % N ? 2 : 0;
 		yoke_scope *scope = yoke_scope_begin("equal");
-		yoke_tensor *t = yoke_from(yoke_f64, 2, DIMS(m, N), turn), *of, *vh, *g, *u = yoke_svd(t, 0, &of, &vh);
+		yoke_tensor *t = yoke_from(yoke_f64, 2, DIMS(m, N), turn), *of, *vh, *g,
+			    *u = yoke_svd(t, 0, &of, &vh);
 		yoke_tensor *power = yoke_matmul(yoke_mul(u, yoke_square(of)), vh, 0);
 		yoke_tensor *f = yoke_add(yoke_sum(power, YOKE_ALL), yoke_sum(of, YOKE_ALL));
 		yoke_grad(f, 1, &t, &g);
@@ -295,18 +316,23 @@ static void equal_values(void)
 		bool finite = true;
 		for (int64_t i = 0; i < count; i++)
 			finite &= isfinite(got[i]);
-		ok(finite, "gradients by singular vectors at equal singular values are finite, [%d,4] %s", (int)m, yoke_error());
+		ok(finite,
+		   "gradients by singular vectors at equal singular values are finite, [%d,4] %s",
+		   (int)m, yoke_error());
 		yoke_grad(yoke_sum(yoke_square(singular_values(t)), YOKE_ALL), 1, &t, &g);
 		values(g, got, count);
 		for (int64_t i = 0; i < count; i++)
 			want[i] = 2 * turn[i];
-		near(got, want, (size_t)count, 1e-13, 1, "the gradient of the sum of squared singular values is 2 a where they are equal");
+		near(got, want, (size_t)count, 1e-13, 1,
+		     "the gradient of the sum of squared singular values is 2 a where they are equal");
 		yoke_grad(yoke_sum(yoke_pinv(t, -1), YOKE_ALL), 1, &t, &g);
 		values(g, got, count);
-		for (int64_t i = 0; i < m; i++) // pinv is a' / 4 to first order but for the rows below
+		// pinv is a' / 4 to first order but for the rows below
+		for (int64_t i = 0; i < m; i++)
 			for (int64_t j = 0; j < N; j++)
 				want[i * N + j] = i < N ? -0.25 : 0.25;
-		near(got, want, (size_t)count, 1e-13, 1, "the gradient of the pseudoinverse where they are equal");
+		near(got, want, (size_t)count, 1e-13, 1,
+		     "the gradient of the pseudoinverse where they are equal");
 		yoke_scope_end(scope);
 	}
 	yoke_error_clear();
@@ -326,8 +352,10 @@ static void squares(void)
 				a[(m - 1) * n + j] = a[j];
 			draw(yoke_f64, b, m * c, -1, 1);
 			yoke_scope *scope = yoke_scope_begin("pinv");
-			yoke_tensor *t = yoke_from(yoke_f64, 2, DIMS(m, n), a), *right = yoke_from(yoke_f64, 2, DIMS(m, c), b);
-			yoke_tensor *p = yoke_pinv(t, -1), *l = yoke_lstsq(t, right, 0, -1), *q = low ? l : yoke_lstsq(t, right, 1, -1);
+			yoke_tensor *t = yoke_from(yoke_f64, 2, DIMS(m, n), a),
+				    *right = yoke_from(yoke_f64, 2, DIMS(m, c), b);
+			yoke_tensor *p = yoke_pinv(t, -1), *l = yoke_lstsq(t, right, 0, -1),
+				    *q = low ? l : yoke_lstsq(t, right, 1, -1);
 			yoke_eval(3, (yoke_tensor *[]){ p, l, q });
 			values(p, x, n * m);
 			values(l, y, n * c);
@@ -354,8 +382,9 @@ static void squares(void)
 					sum += x[i / c * m + r] * b[r * c + i % c];
 				apart = fmax(apart, fmax(fabs(sum), fabs(z[i] - y[i])));
 			}
-			ok(worst < 1e-12 && apart < 1e-11, "pinv [%d,%d]%s: a p a - a is %.2g, lstsq is off by %.2g %s", (int)m, (int)n,
-			   low ? " of lower rank" : "", worst, apart, yoke_error());
+			ok(worst < 1e-12 && apart < 1e-11,
+			   "pinv [%d,%d]%s: a p a - a is %.2g, lstsq is off by %.2g %s", (int)m,
+			   (int)n, low ? " of lower rank" : "", worst, apart, yoke_error());
 			yoke_error_clear();
 		}
 }
@@ -380,7 +409,9 @@ static void exponentials(void)
 					for (int j = 0; j < N; j++) {
 						p[i][j] = 0;
 						for (int l = 0; l < N; l++)
-							p[i][j] += t[i][l] * (long double)a[l * N + j] / 0x1p10L / term;
+							p[i][j] += t[i][l] *
+								   (long double)a[l * N + j] /
+								   0x1p10L / term;
 					}
 				memcpy(t, p, sizeof t);
 				for (int i = 0; i < N; i++)
@@ -401,16 +432,20 @@ static void exponentials(void)
 				max = fmax(max, fabs(want[i]));
 			}
 			yoke_scope *scope = yoke_scope_begin("exp");
-			values(yoke_matrix_exp(tensor(dtype ? yoke_f64 : yoke_f32, 2, DIMS(N, N), a)), got, N * N);
+			values(yoke_matrix_exp(
+				       tensor(dtype ? yoke_f64 : yoke_f32, 2, DIMS(N, N), a)),
+			       got, N * N);
 			yoke_scope_end(scope);
-			near(got, want, N * N, 300 * precision(dtype ? yoke_f64 : yoke_f32), max, "an exponential");
+			near(got, want, N * N, 300 * precision(dtype ? yoke_f64 : yoke_f32), max,
+			     "an exponential");
 		}
 	const int64_t n = 150; // exp(a) exp(-a) = 1
 	draw(yoke_f64, a, n * n, -1, 1);
 	for (int64_t i = 0; i < n * n; i++)
 		a[i] *= 0.05;
 	yoke_scope *scope = yoke_scope_begin("exp");
-	yoke_tensor *t = yoke_from(yoke_f64, 2, DIMS(n, n), a), *e = yoke_matrix_exp(t), *f = yoke_matrix_exp(yoke_neg(t));
+	yoke_tensor *t = yoke_from(yoke_f64, 2, DIMS(n, n), a), *e = yoke_matrix_exp(t),
+		    *f = yoke_matrix_exp(yoke_neg(t));
 	yoke_eval(2, (yoke_tensor *[]){ e, f });
 	values(e, x, n * n);
 	values(f, y, n * n);
@@ -431,7 +466,8 @@ static void batches(void)
 	draw(yoke_f64, b, N * 2, -1, 1);
 	yoke_scope *scope = yoke_scope_begin("batches");
 	yoke_tensor *t = yoke_permute(yoke_from(yoke_f64, 3, DIMS(B, N, N), a), (int[]){ 0, 2, 1 });
-	yoke_tensor *right = yoke_from(yoke_f64, 2, DIMS(N, 2), b), *p = yoke_matrix_power(t, -3), *q = yoke_matrix_power(t, 3);
+	yoke_tensor *right = yoke_from(yoke_f64, 2, DIMS(N, 2), b), *p = yoke_matrix_power(t, -3),
+		    *q = yoke_matrix_power(t, 3);
 	values(yoke_solve(t, right), x, B * N * 2);
 	for (int k = 0; k < B; k++)
 		for (int i = 0; i < N * 2; i++) {
@@ -440,7 +476,8 @@ static void batches(void)
 				sum += a[k * N * N + l * N + i / 2] * x[k * N * 2 + l * 2 + i % 2];
 			worst = fmax(worst, fabs(sum)) + (sum != sum ? NAN : 0);
 		}
-	ok(worst < 1e-13, "transposed matrices, one right-hand side for all: a x - b is %.2g %s", worst, yoke_error());
+	ok(worst < 1e-13, "transposed matrices, one right-hand side for all: a x - b is %.2g %s",
+	   worst, yoke_error());
 	values(yoke_matmul(p, q, 0), y, B * N * N);
 	values(yoke_matrix_power(t, 0), z, B * N * N);
 	double power = 0, unit = 0;
@@ -449,7 +486,8 @@ static void batches(void)
 		power = fmax(power, fabs(y[i] - one)) + (y[i] != y[i] ? NAN : 0);
 		unit = fmax(unit, fabs(z[i] - one)) + (z[i] != z[i] ? NAN : 0);
 	}
-	ok(power < 1e-12 && unit == 0, "a^-3 a^3 - 1 is %.2g, a^0 - 1 %g %s", power, unit, yoke_error());
+	ok(power < 1e-12 && unit == 0, "a^-3 a^3 - 1 is %.2g, a^0 - 1 %g %s", power, unit,
+	   yoke_error());
 	yoke_scope_end(scope);
 	yoke_error_clear();
 }
@@ -464,8 +502,10 @@ static void errors(void)
 {
 	double got[18];
 	yoke_scope *scope = yoke_scope_begin("errors");
-	yoke_tensor *wide = yoke_full(yoke_f32, 2, DIMS(2, 3), 1), *line = yoke_full(yoke_f32, 1, DIMS(3), 1);
-	yoke_tensor *whole = yoke_full(yoke_i32, 2, DIMS(3, 3), 1), *square = yoke_full(yoke_f32, 3, DIMS(2, 3, 3), 1);
+	yoke_tensor *wide = yoke_full(yoke_f32, 2, DIMS(2, 3), 1),
+		    *line = yoke_full(yoke_f32, 1, DIMS(3), 1);
+	yoke_tensor *whole = yoke_full(yoke_i32, 2, DIMS(3, 3), 1),
+		    *square = yoke_full(yoke_f32, 3, DIMS(2, 3, 3), 1);
 	yoke_tensor *other = yoke_full(yoke_f64, 2, DIMS(3, 3), 1), *rest = square;
 	yoke_inv(wide);
 	refuses("inv of a matrix that is not square", YOKE_ESHAPE, "[2,3]");
@@ -494,7 +534,8 @@ static void errors(void)
 	}
 	double bad[4] = { 1, NAN, 0, 1 };
 	values(singular_values(yoke_from(yoke_f64, 2, DIMS(2, 2), bad)), got, 2);
-	ok(isnan(got[0]) && isnan(got[1]), "the singular values of a matrix with a NaN are NaN: %g %g", got[0], got[1]);
+	ok(isnan(got[0]) && isnan(got[1]),
+	   "the singular values of a matrix with a NaN are NaN: %g %g", got[0], got[1]);
 	yoke_scope_end(scope);
 	yoke_error_clear();
 }
@@ -512,7 +553,8 @@ static void elsewhere(void)
 	yoke_scope *scope = yoke_scope_begin("elsewhere");
 	yoke_tensor *t = yoke_from(yoke_f64, 2, DIMS(2, 2), (double[]){ 2, 1, 1, 2 });
 	values(yoke_add(yoke_inv(t), yoke_mul(singular_values(t), yoke_det(t))), got, 4);
-	near(got, (double[]){ 29. / 3, 8. / 3, 26. / 3, 11. / 3 }, 4, 1e-14, 1, "on a device without the kernels");
+	near(got, (double[]){ 29. / 3, 8. / 3, 26. / 3, 11. / 3 }, 4, 1e-14, 1,
+	     "on a device without the kernels");
 	ok(!yoke_error_code(), "without error %s", yoke_error());
 	yoke_error_clear();
 	yoke_scope_end(scope);
@@ -520,16 +562,19 @@ static void elsewhere(void)
 	yoke_context_free(ctx);
 }
 
-// The same numbers in every process: decompositions whose passes and panels are divided among threads
+// The same numbers in every process: decompositions whose passes and panels are divided among
+// threads
 static uint64_t bits(void)
 {
 	static const int64_t shapes[][2] = { { 300, 300 }, { 410, 230 }, { 210, 260 }, { 97, 97 } };
 	uint64_t hash = 1;
 	for (int i = 0; i < 8; i++) {
-		const int64_t m = shapes[i / 2][0], n = shapes[i / 2][1], k = m < n ? m : n, small[2] = { k, k };
+		const int64_t m = shapes[i / 2][0], n = shapes[i / 2][1], k = m < n ? m : n,
+			      small[2] = { k, k };
 		const size_t bytes = (size_t)(m * n) * sizeof(double);
 		yoke_scope *scope = yoke_scope_begin("bits");
-		yoke_tensor *of = yoke_uniform(i % 2 ? yoke_f64 : yoke_f32, 2, shapes[i / 2]), *all[5];
+		yoke_tensor *of = yoke_uniform(i % 2 ? yoke_f64 : yoke_f32, 2, shapes[i / 2]),
+			    *all[5];
 		all[0] = yoke_svd(of, 0, &all[1], &all[2]);
 		of = yoke_uniform(yoke_f64, 2, small);
 		all[3] = yoke_eigh(yoke_add(of, yoke_permute(of, (int[]){ 1, 0 })), &all[4]);
@@ -537,7 +582,9 @@ static uint64_t bits(void)
 		yoke_eval(5, all);
 		for (int j = 0; j < 5; j++) {
 			const size_t size = yoke_bytes(all[j]);
-			hash = to && size <= bytes && !yoke_read(all[j], to, size) ? yk_hash(to, size, hash) : 0;
+			hash = to && size <= bytes && !yoke_read(all[j], to, size) ?
+				       yk_hash(to, size, hash) :
+				       0;
 		}
 		free(to);
 		yoke_scope_end(scope);
@@ -547,7 +594,8 @@ static uint64_t bits(void)
 
 enum { NO_LAPACK = 2 };
 
-// Matrices so large that a LAPACK, if requested, is called. Returns whether U S V' differs, or NO_LAPACK.
+// Matrices so large that a LAPACK, if requested, is called. Returns whether U S V' differs, or
+// NO_LAPACK.
 static int by_lapack(void)
 {
 	const int64_t n = 515, dims[2] = { n, n };
@@ -556,10 +604,13 @@ static int by_lapack(void)
 	yoke_tensor *of = yoke_uniform(yoke_f64, 2, dims);
 	for (int i = 0; i < 2 && !wrong; i++) {
 		const int dtype = i ? yoke_f32 : yoke_f64;
-		yoke_tensor *values, *vh, *t = yoke_cast(of, dtype), *u = yoke_svd(t, 0, &values, &vh);
+		yoke_tensor *values, *vh, *t = yoke_cast(of, dtype),
+					  *u = yoke_svd(t, 0, &values, &vh);
 		yoke_tensor *back = yoke_matmul(yoke_mul(u, values), vh, 0);
 		double worst = NAN;
-		if (yoke_read(yoke_cast(yoke_reduce_max(yoke_abs(yoke_sub(back, t)), YOKE_ALL), yoke_f64), &worst, sizeof worst) < 0 &&
+		if (yoke_read(yoke_cast(yoke_reduce_max(yoke_abs(yoke_sub(back, t)), YOKE_ALL),
+					yoke_f64),
+			      &worst, sizeof worst) < 0 &&
 		    yoke_error_code() == YOKE_ENOENT)
 			wrong = NO_LAPACK;
 		else
@@ -580,10 +631,13 @@ static void processes(const char *self)
 		const bool got = from && fscanf(from, "%" SCNu64, &n) == 1;
 		if (from)
 			pclose(from);
-		ok(got && n && n == here, "%d threads: the same bits of singular values and eigenvectors (%" PRIx64 ", here %" PRIx64 ")",
+		ok(got && n && n == here,
+		   "%d threads: the same bits of singular values and eigenvectors (%" PRIx64
+		   ", here %" PRIx64 ")",
 		   threads, n, here);
 	}
-	snprintf(line, sizeof line, "YOKE_BACKEND=cpu YOKE_CPU_LAPACK=1 %s lapack >/dev/null 2>&1", self);
+	snprintf(line, sizeof line, "YOKE_BACKEND=cpu YOKE_CPU_LAPACK=1 %s lapack >/dev/null 2>&1",
+		 self);
 	const int status = system(line);
 	if (WIFEXITED(status) && WEXITSTATUS(status) == NO_LAPACK)
 		skip("large matrices by LAPACK", "there is no LAPACK");

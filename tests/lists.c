@@ -43,7 +43,8 @@ static void reference(enum kind kind, struct lists *l, int t, double lr, int p_d
 	for (int i = 0; i < N; i++) {
 		double r[LIMIT], ratio = 1;
 		for (int64_t k = 0; k < count(i); k++) {
-			double g = l->g[i][k] * scale, *p = &l->p[i][k], *m = &l->m[i][k], *v = &l->v[i][k];
+			double g = l->g[i][k] * scale, *p = &l->p[i][k], *m = &l->m[i][k],
+			       *v = &l->v[i][k];
 			if (kind >= SGD) {
 				g += decay * *p;
 				if (kind != PLAIN)
@@ -113,7 +114,17 @@ static void steps(enum kind kind, int p_dtype, int s_dtype, int g_dtype)
 		struct yoke_adamw a = { .size = sizeof a,
 					lr, c1, c2, by, beta1, beta2, eps, decay };
 		struct yoke_lamb b = { .size = sizeof b,
-				       lr, c1, c2, by, beta1, beta2, eps, decay, 0, 0, kind == LAMB_PLAIN };
+				       lr,
+				       c1,
+				       c2,
+				       by,
+				       beta1,
+				       beta2,
+				       eps,
+				       decay,
+				       0,
+				       0,
+				       kind == LAMB_PLAIN };
 		struct yoke_sgd c = { .size = sizeof c,
 				      lr, first, by, beta1, 0, decay, kind == NESTEROV };
 		if (kind == LAMB_CLAMPED)
@@ -192,7 +203,8 @@ static void unscale(int dtype, double bad, double by)
 	yoke_tensor *all[N + 1] = { to[0], to[1], to[2], to[3], flag };
 	if (!err)
 		err = yoke_eval(N + 1, all);
-	ok(!err && yoke_dtype(to[1]) == (dtype == yoke_f64 ? yoke_f64 : yoke_f32) && yoke_dtype(flag) == yoke_bool,
+	ok(!err && yoke_dtype(to[1]) == (dtype == yoke_f64 ? yoke_f64 : yoke_f32) &&
+		   yoke_dtype(flag) == yoke_bool,
 	   "%s runs %s", what, yoke_error());
 	for (int i = 0; i < N && !err; i++) {
 		for (int64_t k = 0; k < count(i); k++)
@@ -201,7 +213,8 @@ static void unscale(int dtype, double bad, double by)
 		near(got, want, (size_t)count(i), 2e-7, 0, what);
 	}
 	yoke_read(flag, &overflow, 1);
-	bool any = !isfinite(rounded(dtype == yoke_f64 ? yoke_f64 : yoke_f32, rounded(dtype, bad) * by));
+	bool any = !isfinite(
+		rounded(dtype == yoke_f64 ? yoke_f64 : yoke_f32, rounded(dtype, bad) * by));
 	ok(overflow == any, "%s: flag %d", what, overflow);
 	yoke_scope_end(s);
 	for (int i = 0; i < N; i++)
@@ -210,7 +223,8 @@ static void unscale(int dtype, double bad, double by)
 
 static void refused(void)
 {
-	yoke_tensor *p = yoke_variable("p", yoke_f32, 1, (int64_t[]){ 3 }), *g = yoke_variable("g", yoke_f32, 1, (int64_t[]){ 4 });
+	yoke_tensor *p = yoke_variable("p", yoke_f32, 1, (int64_t[]){ 3 }),
+		    *g = yoke_variable("g", yoke_f32, 1, (int64_t[]){ 4 });
 	yoke_tensor *one = yoke_scalar(1), *to, *flag;
 	struct yoke_lamb o = { .size = sizeof o,
 			       one, one, one, YOKE_NONE, 0.9, 0.99, 1e-6, 0, 2, 1, 0 };

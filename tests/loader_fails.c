@@ -25,7 +25,8 @@ static void test_failures(void)
 {
 	enum { COUNT = 11, BATCH = 4 };
 	bool good = true;
-	for (int k = 0; k < COUNT && good; k++) { // the k-th sample of the order fails, and a second one
+	// the k-th sample of the order fails, and a second one
+	for (int k = 0; k < COUNT && good; k++) {
 		struct source x = { .count = COUNT, .sleep_us = 20 };
 		const int64_t other = rnd_int(0, COUNT - 1);
 		x.bad[yk_order_at(k, COUNT, 1, 4, 0)] = true;
@@ -37,14 +38,16 @@ static void test_failures(void)
 			void *data[2];
 			int64_t rows, at = 0;
 			// skip
-			yoke_loader *l = loader(d, "batch=%d seed=4 on_error=skip epochs=1 last=keep workers=%d", BATCH,
-						workers);
+			yoke_loader *l = loader(
+				d, "batch=%d seed=4 on_error=skip epochs=1 last=keep workers=%d",
+				BATCH, workers);
 			yoke_loader_errors(l, hear, &h);
 			while ((rows = yoke_loader_host(l, 2, data, NULL)) > 0)
 				for (int64_t r = 0; r < rows; r++, at++) {
 					int64_t place = at, number;
 					do
-						number = yk_order_at(place++ % COUNT, COUNT, 1, 4, 0);
+						number = yk_order_at(place++ % COUNT, COUNT, 1, 4,
+								     0);
 					while (x.bad[number]);
 					good = good && ((int64_t *)data[0])[2 * r] == number;
 				}
@@ -57,10 +60,13 @@ static void test_failures(void)
 			// on_error=stop, and a limit of one
 			for (int max = 0; max <= 1 && good; max++) {
 				char name[40];
-				int64_t first = k < other ? k : other, second = k < other ? other : k;
+				int64_t first = k < other ? k : other,
+					second = k < other ? other : k;
 				const int64_t place = max == 0 ? first : nbad == 2 ? second : COUNT;
-				l = loader(d, "batch=%d seed=4 on_error=%s epochs=1 last=keep workers=%d", BATCH,
-					   max ? "1" : "stop", workers);
+				l = loader(
+					d,
+					"batch=%d seed=4 on_error=%s epochs=1 last=keep workers=%d",
+					BATCH, max ? "1" : "stop", workers);
 				at = 0;
 				while ((rows = yoke_loader_host(l, 2, data, NULL)) > 0)
 					at += rows;
@@ -69,16 +75,20 @@ static void test_failures(void)
 				if (place < COUNT) {
 					snprintf(name, sizeof name, "numbers: sample %lld: ",
 						 (long long)yk_order_at(place, COUNT, 1, 4, 0));
-					good = good && strstr(yoke_error(), name) && strstr(yoke_error(), "is bad");
+					good = good && strstr(yoke_error(), name) &&
+					       strstr(yoke_error(), "is bad");
 					struct yoke_position p = { .size = sizeof p };
 					yoke_loader_position(l, &p);
 					good = good && p.index == at;
 					yoke_error_clear();
-					good = good && yoke_loader_host(l, 2, data, NULL) == YOKE_EIO; // and again
+					// and again
+					good = good &&
+					       yoke_loader_host(l, 2, data, NULL) == YOKE_EIO;
 				}
 				if (!good)
-					diag("most %d place %lld rows %lld at %lld: %s", max, (long long)place, (long long)rows,
-					     (long long)at, yoke_error());
+					diag("most %d place %lld rows %lld at %lld: %s", max,
+					     (long long)place, (long long)rows, (long long)at,
+					     yoke_error());
 				yoke_error_clear();
 				yoke_loader_free(l);
 			}
@@ -109,8 +119,10 @@ static void test_failures(void)
 	at = (struct yoke_position){ .size = sizeof at, .failed = 1 };
 	yoke_loader *again = loader(e, "batch=%d seed=4 on_error=1", COUNT);
 	void *none[2];
-	ok(yoke_loader_seek(again, &at) == 0 && yoke_loader_host(again, 2, none, NULL) == YOKE_EIO &&
-		   strstr(yoke_error(), "on_error=1"), "%s", yoke_error());
+	ok(yoke_loader_seek(again, &at) == 0 &&
+		   yoke_loader_host(again, 2, none, NULL) == YOKE_EIO &&
+		   strstr(yoke_error(), "on_error=1"),
+	   "%s", yoke_error());
 	yoke_error_clear();
 	yoke_loader_free(again);
 	yoke_dataset_free(e);
@@ -125,7 +137,8 @@ static void test_failures(void)
 		void *data[2];
 		good = yoke_loader_host(in_row, 2, data, NULL) == 8;
 		for (int64_t r = begin; r < begin + 8 && good; r++)
-			good = ((int64_t *)data[0])[2 * (r - begin)] == (r < 10 ? r : r <= 30 ? 30 : 0);
+			good = ((int64_t *)data[0])[2 * (r - begin)] ==
+			       (r < 10 ? r : r <= 30 ? 30 : 0);
 	}
 	ok(good && row.calls <= 64 + 53 + 20 + 33, "runs of bad samples need %d reads", row.calls);
 	yoke_loader_free(in_row);
@@ -135,7 +148,8 @@ static void test_failures(void)
 	yoke_dataset *d = set_of(&x, 1, 0);
 	yoke_loader *l = loader(d, "batch=2 on_error=skip workers=1");
 	void *data[2];
-	ok(yoke_loader_host(l, 2, data, NULL) == YOKE_EIO && strstr(yoke_error(), "no other sample"),
+	ok(yoke_loader_host(l, 2, data, NULL) == YOKE_EIO &&
+		   strstr(yoke_error(), "no other sample"),
 	   "if all samples fail the loader ends: %s", yoke_error());
 	yoke_error_clear();
 	yoke_loader_free(l);
@@ -175,7 +189,8 @@ static void test_open_close(void)
 	bool good = true;
 	for (int k = 0; k < n && good; k++) {
 		void *data[2];
-		yoke_loader *l = loader(d, "batch=8 workers=%d prefetch=%d", (int)rnd_int(0, 4), (int)rnd_int(0, 3));
+		yoke_loader *l = loader(d, "batch=8 workers=%d prefetch=%d", (int)rnd_int(0, 4),
+					(int)rnd_int(0, 3));
 		for (int64_t b = rnd_int(0, 2); b > 0 && good; b--)
 			good = yoke_loader_host(l, 2, data, NULL) == 8;
 		yoke_loader_free(l);
@@ -214,16 +229,23 @@ static void test_stuck(void)
 {
 	static struct source gone;
 	const struct yoke_field f = { .size = sizeof f, .name = "x", .dtype = yoke_f32 };
-	yoke_dataset *d = yoke_dataset_new(&(struct yoke_dataset_options){
-		.size = sizeof(struct yoke_dataset_options), .name = "stuck", .count = 9, .fields = 1, .field = &f,
-		.read = read_stuck, .arg = &gone, .free_fn = free_source });
+	yoke_dataset *d = yoke_dataset_new(
+		&(struct yoke_dataset_options){ .size = sizeof(struct yoke_dataset_options),
+						.name = "stuck",
+						.count = 9,
+						.fields = 1,
+						.field = &f,
+						.read = read_stuck,
+						.arg = &gone,
+						.free_fn = free_source });
 	yoke_loader *l = loader(d, "batch=2 shuffle=0 workers=2");
 	void *data[1];
 	const int64_t first = yoke_loader_host(l, 1, data, NULL);
 	yoke_setting_set("data.timeout", "1");
 	const int64_t second = yoke_loader_host(l, 1, data, NULL);
 	ok(first == 2 && second == YOKE_EIO && strstr(yoke_error(), "stuck: sample 3") &&
-		   strstr(yoke_error(), "data.timeout"), "a read that does not return ends the run: %s", yoke_error());
+		   strstr(yoke_error(), "data.timeout"),
+	   "a read that does not return ends the run: %s", yoke_error());
 	yoke_error_clear();
 	struct yoke_position p = { .size = sizeof p };
 	yoke_loader_position(l, &p);
@@ -261,10 +283,15 @@ static int read_waiting(void *arg, int64_t n, struct yoke_item *const *s)
 static void test_seek_waiting(void)
 {
 	const struct yoke_field f = { .size = sizeof f, .name = "x", .dtype = yoke_f32 };
-	yoke_dataset *d = yoke_dataset_new(&(struct yoke_dataset_options){
-		.size = sizeof(struct yoke_dataset_options), .name = "slow", .count = 9, .fields = 1, .field = &f,
-		.read = read_waiting });
-	const struct yoke_position begin = { .size = sizeof begin }, later = { .size = sizeof later, .index = 4 };
+	yoke_dataset *d = yoke_dataset_new(
+		&(struct yoke_dataset_options){ .size = sizeof(struct yoke_dataset_options),
+						.name = "slow",
+						.count = 9,
+						.fields = 1,
+						.field = &f,
+						.read = read_waiting });
+	const struct yoke_position begin = { .size = sizeof begin },
+				   later = { .size = sizeof later, .index = 4 };
 	struct yoke_position p = { .size = sizeof p };
 	yoke_loader *l = loader(d, "batch=2 shuffle=0 workers=1");
 	void *data[1];
@@ -272,16 +299,21 @@ static void test_seek_waiting(void)
 		pause_us(1000);
 	yoke_setting_set("data.timeout", "20"); // against a hang
 	int e = yoke_loader_seek(l, &begin);
-	bool good = e == 0 && yoke_loader_host(l, 1, data, NULL) == 2 && ((float *)data[0])[0] == 0 && ((float *)data[0])[1] == 1;
+	bool good = e == 0 && yoke_loader_host(l, 1, data, NULL) == 2 &&
+		    ((float *)data[0])[0] == 0 && ((float *)data[0])[1] == 1;
 	ok(good, "a seek to the next batch keeps it: %d %s", e, yoke_error());
 	e = yoke_loader_position(l, &p);
 	e = e ? e : yoke_loader_seek(l, &p);
-	ok(e == 0 && p.index == 2, "a seek to a batch that is being read does not wait: %d %s", e, yoke_error());
+	ok(e == 0 && p.index == 2, "a seek to a batch that is being read does not wait: %d %s", e,
+	   yoke_error());
 	atomic_store(&reads_may_end, true);
 	yoke_setting_set("data.timeout", "300");
-	good = yoke_loader_host(l, 1, data, NULL) == 2 && ((float *)data[0])[0] == 2 && ((float *)data[0])[1] == 3;
-	good = good && yoke_loader_seek(l, &begin) == 0 && yoke_loader_host(l, 1, data, NULL) == 2 && ((float *)data[0])[1] == 1;
-	good = good && yoke_loader_seek(l, &later) == 0 && yoke_loader_host(l, 1, data, NULL) == 2 && ((float *)data[0])[1] == 5;
+	good = yoke_loader_host(l, 1, data, NULL) == 2 && ((float *)data[0])[0] == 2 &&
+	       ((float *)data[0])[1] == 3;
+	good = good && yoke_loader_seek(l, &begin) == 0 &&
+	       yoke_loader_host(l, 1, data, NULL) == 2 && ((float *)data[0])[1] == 1;
+	good = good && yoke_loader_seek(l, &later) == 0 &&
+	       yoke_loader_host(l, 1, data, NULL) == 2 && ((float *)data[0])[1] == 5;
 	ok(good, "and seeks to other positions discard it: %s", yoke_error());
 	yoke_loader_free(l);
 	yoke_dataset_free(d);
@@ -299,7 +331,8 @@ static void test_refused(void)
 		{ "batch=", "batch=: must be", YOKE_EINVAL },
 		{ "batch=3x", "batch=3x", YOKE_EINVAL },
 		{ "batch=99999999999999999999", "batch=9", YOKE_EINVAL },
-		{ "workers=-2", "workers=-2: must be auto or a whole number from 0 to 1024", YOKE_EINVAL },
+		{ "workers=-2", "workers=-2: must be auto or a whole number from 0 to 1024",
+		  YOKE_EINVAL },
 		{ "last=some", "must be wrap or drop or keep or pad", YOKE_EINVAL },
 		{ "last=1", "last=1", YOKE_EINVAL },
 		{ "on_error=0", "must be skip or stop or a whole number from 1", YOKE_EINVAL },
@@ -308,13 +341,18 @@ static void test_refused(void)
 		{ "batch", "'batch' is not key=value", YOKE_EINVAL },
 		{ "batch=11 last=drop", "an epoch has 10 samples, batch=11", YOKE_ERANGE },
 		{ "batch=4 last=drop world=3", "an epoch has 4", 0 },
-		{ "batch=5 last=drop world=3", "an epoch has 4 samples for each rank", YOKE_ERANGE },
+		{ "batch=5 last=drop world=3", "an epoch has 4 samples for each rank",
+		  YOKE_ERANGE },
 		{ "batch=4 split=3", "split=3: must divide batch=4", YOKE_EINVAL },
 		{ "batch=4 split=2 last=keep", "split=2: must divide", YOKE_EINVAL },
-		{ "batch=4 split=2 part=2", "part=2 parts=0 stride=1: must be among those of split=2", YOKE_EINVAL },
-		{ "batch=4 split=2 part=1 parts=2", "part=1 parts=2 stride=1: must be among", YOKE_EINVAL },
-		{ "batch=4 split=4 parts=2 stride=4", "parts=2 stride=4: must be among", YOKE_EINVAL },
-		{ "batch=4 split=2 parts=1 last=pad", "last=pad does not go with them", YOKE_EINVAL },
+		{ "batch=4 split=2 part=2",
+		  "part=2 parts=0 stride=1: must be among those of split=2", YOKE_EINVAL },
+		{ "batch=4 split=2 part=1 parts=2", "part=1 parts=2 stride=1: must be among",
+		  YOKE_EINVAL },
+		{ "batch=4 split=4 parts=2 stride=4", "parts=2 stride=4: must be among",
+		  YOKE_EINVAL },
+		{ "batch=4 split=2 parts=1 last=pad", "last=pad does not go with them",
+		  YOKE_EINVAL },
 		{ "batch=4 split=0", "split=0: must be a whole number from 1", YOKE_EINVAL },
 		{ "batch=4000000000000000000", "no memory", YOKE_ENOMEM },
 	};
@@ -322,7 +360,9 @@ static void test_refused(void)
 	yoke_dataset *d = set_of(&x, 1, 0);
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
 		yoke_loader *l = yoke_loader_new(d, row[i].settings);
-		ok(row[i].code ? !l && yoke_error_code() == row[i].code && strstr(yoke_error(), row[i].say) : l != NULL,
+		ok(row[i].code ? !l && yoke_error_code() == row[i].code &&
+					 strstr(yoke_error(), row[i].say) :
+				 l != NULL,
 		   "loader %s: %s", row[i].settings, yoke_error());
 		yoke_error_clear();
 		yoke_loader_free(l);
@@ -331,17 +371,22 @@ static void test_refused(void)
 	yoke_loader *l = loader(d, "batch=2 workers=0");
 	bool good = true;
 	for (int i = 0; i < 4; i++) {
-		struct yoke_position p = { .size = sizeof p, .epoch = places[i][0], .index = places[i][1] };
+		struct yoke_position p = { .size = sizeof p,
+					   .epoch = places[i][0],
+					   .index = places[i][1] };
 		good = good && yoke_loader_seek(l, &p) == YOKE_EINVAL;
 		yoke_error_clear();
 	}
 	ok(good, "invalid positions are refused");
 	void *data[3];
-	ok(yoke_loader_host(l, 3, data, NULL) == YOKE_EINVAL, "three tensors for two fields: %s", yoke_error());
+	ok(yoke_loader_host(l, 3, data, NULL) == YOKE_EINVAL, "three tensors for two fields: %s",
+	   yoke_error());
 	yoke_error_clear();
 	yoke_loader_free(l);
 	struct yoke_field f = { .size = sizeof f, .name = "x", .dtype = yoke_u8 }, g = f;
-	struct yoke_dataset_options o = { .size = sizeof o, .count = 1, .fields = 1, .field = &f, .read = read_stuck };
+	struct yoke_dataset_options o = {
+		.size = sizeof o, .count = 1, .fields = 1, .field = &f, .read = read_stuck
+	};
 	struct yoke_dataset_options none = o, empty = o, large = o, axes = o;
 	none.read = NULL;
 	empty.count = 0;
@@ -363,11 +408,14 @@ static void test_refused(void)
 	ok(!yoke_dataset_new(&axes) && yoke_error_code() == YOKE_EINVAL, "%s", yoke_error());
 	yoke_error_clear();
 	yoke_dataset *e = yoke_dataset_new(&o), *const two[] = { d, e };
-	ok(e && !yoke_dataset_concat(2, two) && strstr(yoke_error(), "has 2 fields"), "%s", yoke_error());
+	ok(e && !yoke_dataset_concat(2, two) && strstr(yoke_error(), "has 2 fields"), "%s",
+	   yoke_error());
 	yoke_error_clear();
-	ok(!yoke_dataset_subset(d, 5, 6, NULL) && yoke_error_code() == YOKE_ERANGE, "%s", yoke_error());
+	ok(!yoke_dataset_subset(d, 5, 6, NULL) && yoke_error_code() == YOKE_ERANGE, "%s",
+	   yoke_error());
 	yoke_error_clear();
-	ok(!yoke_dataset_mix(1, two, (double[]){ -1 }, 5, 0) && yoke_error_code() == YOKE_EINVAL, "%s", yoke_error());
+	ok(!yoke_dataset_mix(1, two, (double[]){ -1 }, 5, 0) && yoke_error_code() == YOKE_EINVAL,
+	   "%s", yoke_error());
 	yoke_error_clear();
 	yoke_dataset_free(d);
 	yoke_dataset_free(e);

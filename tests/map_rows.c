@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests elementwise programs and copies over rows of any length and alignment, in f32, f16, i32 and bool, against loops.
+// Tests elementwise programs and copies over rows of any length and alignment, in f32, f16, i32 and
+// bool, against loops.
 #include "config.h"
 
 #include <math.h>
@@ -164,7 +165,8 @@ static void test_casts(void)
 	}
 }
 
-// Rows of a part of a matrix, in f16, whose numbers and sums are exact: maps, a product with a map after it, and sums.
+// Rows of a part of a matrix, in f16, whose numbers and sums are exact: maps, a product with a map
+// after it, and sums.
 static void test_half(void)
 {
 	enum { ROWS = 5, MORE = 3 };

@@ -357,7 +357,8 @@ static void test_lists(void)
 	make_list(&b, in[1], out[1]);
 	in[1][0].dims[0] = out[1][0].dims[0] = 3;
 	ok(alike(&a, &b), "sizes of tensors are not in the text");
-	ok(calls[0].narg == 3 && calls[0].arg[0].operand == 4 && calls[0].arg[0].kind == YOKE_MAP_ARG_SEGMENT,
+	ok(calls[0].narg == 3 && calls[0].arg[0].operand == 4 &&
+		   calls[0].arg[0].kind == YOKE_MAP_ARG_SEGMENT,
 	   "arguments are the number of lists and the constant");
 	in[1][2].rank = 1, in[1][2].dims[0] = 2, in[1][2].strides[0] = 1;
 	ok(!alike(&a, &b), "which numbers are tensors is in the text");

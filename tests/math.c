@@ -48,21 +48,29 @@ static void test_special(void)
 		double (*c)(double);
 		double lo, hi, f64;
 	} row[] = {
-		{ "asin", asin_fn, asin, -0.99, 0.99, 1e-14 },   { "acos", acos_fn, acos, -0.99, 0.99, 1e-14 },
-		{ "atan", atan_fn, atan, -40, 40, 1e-14 },       { "lgamma", lgamma_fn, lgamma, -4.9, 40, 2e-13 },
-		{ "digamma", digamma_fn, digamma, -3.9, 40, 2e-13 }, { "erfinv", erfinv_fn, erfinv, -0.99, 0.99, 1e-12 },
+		{ "asin", asin_fn, asin, -0.99, 0.99, 1e-14 },
+		{ "acos", acos_fn, acos, -0.99, 0.99, 1e-14 },
+		{ "atan", atan_fn, atan, -40, 40, 1e-14 },
+		{ "lgamma", lgamma_fn, lgamma, -4.9, 40, 2e-13 },
+		{ "digamma", digamma_fn, digamma, -3.9, 40, 2e-13 },
+		{ "erfinv", erfinv_fn, erfinv, -0.99, 0.99, 1e-12 },
 	};
 	const int64_t n = 200;
 	for (size_t k = 0; k < sizeof row / sizeof *row; k++) {
 		double x[200], got[200], want[200];
 		for (int dtype = yoke_f32; dtype <= yoke_f16; dtype++) {
-			const double tolerance = dtype == yoke_f64 ? row[k].f64 : dtype == yoke_f32 ? 3e-6 : 1e-3;
+			const double tolerance = dtype == yoke_f64 ? row[k].f64 :
+						 dtype == yoke_f32 ? 3e-6 :
+								     1e-3;
 			for (int i = 0; i < n; i++) {
 				do
 					x[i] = rnd_real(row[k].lo, row[k].hi);
-				while (x[i] < 0.5 && row[k].lo < -3 && fabs(x[i] - rint(x[i])) < 0.1); // poles
+				// poles
+				while (x[i] < 0.5 && row[k].lo < -3 &&
+				       fabs(x[i] - rint(x[i])) < 0.1);
 				if (dtype == yoke_f16) // whose values are these
-					x[i] = rint(fmin(x[i], row[k].hi - 0.1) * 16) / 16 + 1 / 32.0;
+					x[i] = rint(fmin(x[i], row[k].hi - 0.1) * 16) / 16 +
+					       1 / 32.0;
 				else
 					x[i] = (double)(float)x[i];
 			}
@@ -70,8 +78,8 @@ static void test_special(void)
 			bool good = values(row[k].f(tensor(dtype, 1, &n, x), NULL), got, n);
 			for (int i = 0; i < n; i++)
 				want[i] = row[k].c(x[i]);
-			ok(good && near(got, want, (size_t)n, tolerance, 1, row[k].name), "%s of %s: %s", row[k].name,
-			   yoke_dtype_name(dtype), yoke_error());
+			ok(good && near(got, want, (size_t)n, tolerance, 1, row[k].name),
+			   "%s of %s: %s", row[k].name, yoke_dtype_name(dtype), yoke_error());
 			yoke_scope_end(s);
 			if (dtype == yoke_f64)
 				gradient(row[k].f, NULL, 1, (int64_t[]){ 20 }, x, 20, row[k].name);
@@ -81,10 +89,12 @@ static void test_special(void)
 	double got[7];
 	yoke_scope *s = yoke_scope_begin("edges");
 	values(yoke_atan(tensor(yoke_f64, 1, (int64_t[]){ 7 }, edge)), got, 7);
-	ok(got[0] == -M_PI_2 && got[1] == M_PI_2 && got[2] == 0 && isnan(got[3]) && fabs(got[4] - M_PI_4) < 1e-15,
+	ok(got[0] == -M_PI_2 && got[1] == M_PI_2 && got[2] == 0 && isnan(got[3]) &&
+		   fabs(got[4] - M_PI_4) < 1e-15,
 	   "atan of infinities, 0, NaN and 1");
 	values(yoke_erfinv(tensor(yoke_f64, 1, (int64_t[]){ 7 }, edge)), got, 7);
-	ok(isnan(got[0]) && got[2] == 0 && isnan(got[3]) && got[4] == INFINITY && got[5] == -INFINITY && isnan(got[6]),
+	ok(isnan(got[0]) && got[2] == 0 && isnan(got[3]) && got[4] == INFINITY &&
+		   got[5] == -INFINITY && isnan(got[6]),
 	   "erfinv at its ends and outside: %g %g %g", got[4], got[5], got[6]);
 	yoke_scope_end(s);
 }
@@ -114,23 +124,30 @@ static void test_erfinv(void)
 		const int bits = wide ? 53 : 24;
 		double worst = 0, worst_slope = 0;
 		for (int i = 0; i < COUNT; i++) {
-			x[i] = i < 60 ? ldexp(1, -i * bits / 3) * 0.7 : i % 2 ? rnd_real(0, 1) : 1 - exp2(-rnd_real(1, bits));
+			x[i] = i < 60 ? ldexp(1, -i * bits / 3) * 0.7 :
+			       i % 2  ? rnd_real(0, 1) :
+					1 - exp2(-rnd_real(1, bits));
 			x[i] = i < bits ? 1 - ldexp(1, -i - 1) : wide ? x[i] : (double)(float)x[i];
 			x[i] = x[i] < 1 ? x[i] : 0.5;
 		}
 		yoke_scope *s = yoke_scope_begin("erfinv");
-		yoke_tensor *in = tensor(wide ? yoke_f64 : yoke_f32, 1, &n, x), *y = yoke_erfinv(in), *g;
-		bool good = !yoke_grad(yoke_sum(y, YOKE_ALL), 1, &in, &g) && values(y, got, n) && values(g, slope, n);
+		yoke_tensor *in = tensor(wide ? yoke_f64 : yoke_f32, 1, &n, x),
+			    *y = yoke_erfinv(in), *g;
+		bool good = !yoke_grad(yoke_sum(y, YOKE_ALL), 1, &in, &g) && values(y, got, n) &&
+			    values(g, slope, n);
 		for (int i = 0; i < COUNT && good; i++) {
-			const long double want = erfinv_long(x[i], got[i]), min = wide ? 0x1p-1074L : 0x1p-149L;
+			const long double want = erfinv_long(x[i], got[i]),
+					  min = wide ? 0x1p-1074L : 0x1p-149L;
 			const long double ulp = fmaxl(ldexpl(1, ilogbl(want) - bits + 1), min);
 			const long double steep = expl(want * want) / (long double)M_2_SQRTPI;
 			worst = fmax(worst, (double)(fabsl(got[i] - want) / ulp));
 			worst_slope = fmax(worst_slope, (double)fabsl(slope[i] / steep - 1));
 		}
-		ok(good && worst <= 4, "erfinv of %s: %.2f units in the last place from a reference in long double",
+		ok(good && worst <= 4,
+		   "erfinv of %s: %.2f units in the last place from a reference in long double",
 		   wide ? "f64" : "f32", worst);
-		ok(good && worst_slope <= (wide ? 1e-13 : 5e-5), "its gradient: relative error %.2g", worst_slope);
+		ok(good && worst_slope <= (wide ? 1e-13 : 5e-5),
+		   "its gradient: relative error %.2g", worst_slope);
 		for (int i = 0; i < COUNT; i++)
 			x[i] = -x[i];
 		good = values(yoke_erfinv(tensor(wide ? yoke_f64 : yoke_f32, 1, &n, x)), slope, n);
@@ -174,21 +191,105 @@ static void test_edges(void)
 		int n;
 		double x[4], y[4], g[4]; // y has one element where the result has one
 	} row[] = {
-		{ "asin", asin_fn, NULL, 4, { 1, -1, 1.5, -INF }, { M_PI_2, -M_PI_2, NAN, NAN }, { INF, INF, NAN, NAN } },
-		{ "acos", acos_fn, NULL, 4, { 1, -1, -2, INF }, { 0, M_PI, NAN, NAN }, { -INF, -INF, NAN, NAN } },
-		{ "atan", atan_fn, NULL, 4, { INF, -INF, 0, NAN }, { M_PI_2, -M_PI_2, 0, NAN }, { 0, 0, 1, NAN } },
-		{ "erfinv", erfinv_fn, NULL, 4, { 1, -1, 1.5, -INF }, { INF, -INF, NAN, NAN }, { INF, INF, NAN, NAN } },
-		{ "lgamma", lgamma_fn, NULL, 4, { 0, -2, INF, -INF }, { INF, INF, INF, INF }, { NAN, NAN, INF, NAN } },
-		{ "digamma", digamma_fn, NULL, 4, { 0, -3, INF, -INF }, { NAN, NAN, INF, NAN }, { INF, INF, 0, NAN } },
-		{ "logsumexp", logsumexp_fn, NULL, 3, { -INF, -INF, -INF }, { -INF }, { 1 / 3., 1 / 3., 1 / 3. } },
-		{ "logsumexp", logsumexp_fn, NULL, 4, { 1, INF, INF, -INF }, { INF }, { 0, 0.5, 0.5, 0 } },
-		{ "logsumexp", logsumexp_fn, NULL, 3, { 1, NAN, -INF }, { NAN }, { NAN, NAN, NAN } },
-		{ "logcumsumexp", running_fn, NULL, 3, { -INF, 0, 0 }, { -INF, 0, M_LN2 }, { 1, 1.5, 0.5 } },
-		{ "logcumsumexp", running_fn, NULL, 3, { 0, -INF, 0 }, { 0, 0, M_LN2 }, { 2.5, 0, 0.5 } },
-		{ "logcumsumexp", running_fn, NULL, 3, { -INF, -INF, 0 }, { -INF, -INF, 0 }, { 1.5, 0.5, 1 } },
-		{ "logcumsumexp", running_fn, NULL, 3, { 0, INF, 0 }, { 0, INF, INF }, { 1, 2, 0 } },
+		{ "asin",
+		  asin_fn,
+		  NULL,
+		  4,
+		  { 1, -1, 1.5, -INF },
+		  { M_PI_2, -M_PI_2, NAN, NAN },
+		  { INF, INF, NAN, NAN } },
+		{ "acos",
+		  acos_fn,
+		  NULL,
+		  4,
+		  { 1, -1, -2, INF },
+		  { 0, M_PI, NAN, NAN },
+		  { -INF, -INF, NAN, NAN } },
+		{ "atan",
+		  atan_fn,
+		  NULL,
+		  4,
+		  { INF, -INF, 0, NAN },
+		  { M_PI_2, -M_PI_2, 0, NAN },
+		  { 0, 0, 1, NAN } },
+		{ "erfinv",
+		  erfinv_fn,
+		  NULL,
+		  4,
+		  { 1, -1, 1.5, -INF },
+		  { INF, -INF, NAN, NAN },
+		  { INF, INF, NAN, NAN } },
+		{ "lgamma",
+		  lgamma_fn,
+		  NULL,
+		  4,
+		  { 0, -2, INF, -INF },
+		  { INF, INF, INF, INF },
+		  { NAN, NAN, INF, NAN } },
+		{ "digamma",
+		  digamma_fn,
+		  NULL,
+		  4,
+		  { 0, -3, INF, -INF },
+		  { NAN, NAN, INF, NAN },
+		  { INF, INF, 0, NAN } },
+		{ "logsumexp",
+		  logsumexp_fn,
+		  NULL,
+		  3,
+		  { -INF, -INF, -INF },
+		  { -INF },
+		  { 1 / 3., 1 / 3., 1 / 3. } },
+		{ "logsumexp",
+		  logsumexp_fn,
+		  NULL,
+		  4,
+		  { 1, INF, INF, -INF },
+		  { INF },
+		  { 0, 0.5, 0.5, 0 } },
+		{ "logsumexp",
+		  logsumexp_fn,
+		  NULL,
+		  3,
+		  { 1, NAN, -INF },
+		  { NAN },
+		  { NAN, NAN, NAN } },
+		{ "logcumsumexp",
+		  running_fn,
+		  NULL,
+		  3,
+		  { -INF, 0, 0 },
+		  { -INF, 0, M_LN2 },
+		  { 1, 1.5, 0.5 } },
+		{ "logcumsumexp",
+		  running_fn,
+		  NULL,
+		  3,
+		  { 0, -INF, 0 },
+		  { 0, 0, M_LN2 },
+		  { 2.5, 0, 0.5 } },
+		{ "logcumsumexp",
+		  running_fn,
+		  NULL,
+		  3,
+		  { -INF, -INF, 0 },
+		  { -INF, -INF, 0 },
+		  { 1.5, 0.5, 1 } },
+		{ "logcumsumexp",
+		  running_fn,
+		  NULL,
+		  3,
+		  { 0, INF, 0 },
+		  { 0, INF, INF },
+		  { 1, 2, 0 } },
 		{ "norm of p = -1", norm_fn, &p[0], 3, { 0, 3, -4 }, { 0 }, { 0, 0, 0 } },
-		{ "norm of p = -1", norm_fn, &p[0], 3, { INF, 1, -2 }, { 2 / 3. }, { 0, 4 / 9., -1 / 9. } },
+		{ "norm of p = -1",
+		  norm_fn,
+		  &p[0],
+		  3,
+		  { INF, 1, -2 },
+		  { 2 / 3. },
+		  { 0, 4 / 9., -1 / 9. } },
 		{ "norm of p = -2.5", norm_fn, &p[1], 3, { 0, 0, 0 }, { 0 }, { 0, 0, 0 } },
 		{ "norm of p = 1/2", norm_fn, &p[2], 3, { 0, 1, -4 }, { 9 }, { 0, 3, -1.5 } },
 		{ "norm of p = 2", norm_fn, &p[3], 3, { 0, 0, 0 }, { 0 }, { 0, 0, 0 } },
@@ -196,19 +297,26 @@ static void test_edges(void)
 	};
 	for (int dtype = yoke_f32; dtype <= yoke_bf16; dtype++)
 		for (size_t k = 0; k < sizeof row / sizeof *row; k++) {
-			static const double tolerance[] = { [yoke_f32] = 2e-6, [yoke_f64] = 1e-6, [yoke_f16] = 1e-3, [yoke_bf16] = 1e-2 };
+			static const double tolerance[] = { [yoke_f32] = 2e-6,
+							    [yoke_f64] = 1e-6,
+							    [yoke_f16] = 1e-3,
+							    [yoke_bf16] = 1e-2 };
 			double y[4], g[4];
 			char text[80];
 			if (row[k].f == global_fn && dtype > yoke_f64 && dtype != yoke_f32)
 				continue;
 			yoke_scope *s = yoke_scope_begin("edge");
-			yoke_tensor *x = tensor(dtype, 1, &(int64_t){ row[k].n }, row[k].x), *out = row[k].f(x, row[k].arg), *slope = NULL;
+			yoke_tensor *x = tensor(dtype, 1, &(int64_t){ row[k].n }, row[k].x),
+				    *out = row[k].f(x, row[k].arg), *slope = NULL;
 			const int64_t m = out ? yoke_count(out) : 0;
 			yoke_grad(yoke_sum(out, YOKE_ALL), 1, &x, &slope);
 			bool good = values(out, y, m) && values(slope, g, row[k].n);
-			snprintf(text, sizeof text, "%s of %s at an edge", row[k].name, yoke_dtype_name(dtype));
+			snprintf(text, sizeof text, "%s of %s at an edge", row[k].name,
+				 yoke_dtype_name(dtype));
 			ok(good && near(y, row[k].y, (size_t)m, tolerance[dtype], 1, text) &&
-			   near(g, row[k].g, (size_t)row[k].n, tolerance[dtype], 1, "its gradient"), "%s: %s", text, yoke_error());
+				   near(g, row[k].g, (size_t)row[k].n, tolerance[dtype], 1,
+					"its gradient"),
+			   "%s: %s", text, yoke_error());
 			yoke_error_clear();
 			yoke_scope_end(s);
 		}
@@ -217,20 +325,26 @@ static void test_edges(void)
 // The gradient of atan2 where a square overflows, is 0, or an operand is infinite.
 static void test_atan2_edges(void)
 {
-	const double y[] = { 0, 0, 1e300, -1e-300, 3, INF, INF, 0, 1e-200 }, x[] = { 0, 2, 1e300, 1e-300, -INF, 3, -INF, -2, 1 };
-	const double by_y[] = { 0, 0.5, 0.5e-300, 0.5e300, 0, 0, 0, -0.5, 1 }, by_x[] = { 0, 0, -0.5e-300, 0.5e300, 0, 0, 0, 0, -1e-200 };
+	const double y[] = { 0, 0, 1e300, -1e-300, 3, INF, INF, 0, 1e-200 },
+		     x[] = { 0, 2, 1e300, 1e-300, -INF, 3, -INF, -2, 1 };
+	const double by_y[] = { 0, 0.5, 0.5e-300, 0.5e300, 0, 0, 0, -0.5, 1 },
+		     by_x[] = { 0, 0, -0.5e-300, 0.5e300, 0, 0, 0, 0, -1e-200 };
 	const int64_t n = 9;
 	double got[2][9];
 	yoke_scope *s = yoke_scope_begin("atan2");
-	yoke_tensor *in[2] = { tensor(yoke_f64, 1, &n, y), tensor(yoke_f64, 1, &n, x) }, *g[2] = { NULL, NULL };
+	yoke_tensor *in[2] = { tensor(yoke_f64, 1, &n, y), tensor(yoke_f64, 1, &n, x) },
+		    *g[2] = { NULL, NULL };
 	yoke_grad(yoke_sum(yoke_atan2(in[0], in[1]), YOKE_ALL), 2, in, g);
 	bool good = values(g[0], got[0], n) && values(g[1], got[1], n);
 	for (int i = 0; i < n && good; i++) {
-		good = fabs(got[0][i] - by_y[i]) <= 1e-14 * fabs(by_y[i]) && fabs(got[1][i] - by_x[i]) <= 1e-14 * fabs(by_x[i]);
+		good = fabs(got[0][i] - by_y[i]) <= 1e-14 * fabs(by_y[i]) &&
+		       fabs(got[1][i] - by_x[i]) <= 1e-14 * fabs(by_x[i]);
 		if (!good)
-			diag("atan2(%g, %g): %g %g, want %g %g", y[i], x[i], got[0][i], got[1][i], by_y[i], by_x[i]);
+			diag("atan2(%g, %g): %g %g, want %g %g", y[i], x[i], got[0][i], got[1][i],
+			     by_y[i], by_x[i]);
 	}
-	ok(good, "the gradient of atan2 at zeros, infinities, and where squares leave f64: %s", yoke_error());
+	ok(good, "the gradient of atan2 at zeros, infinities, and where squares leave f64: %s",
+	   yoke_error());
 	yoke_scope_end(s);
 }
 
@@ -248,17 +362,25 @@ static void test_many_ties(void)
 				x[i] = low ? -1 : 1;
 			yoke_scope *s = yoke_scope_begin("ties");
 			yoke_tensor *in = tensor(dtypes[k], 1, &n, x), *g;
-			yoke_grad(low ? yoke_reduce_min(in, YOKE_ALL) : yoke_reduce_max(in, YOKE_ALL), 1, &in, &g);
-			bool good = values(g, got, n) && values(tensor(dtypes[k], 0, NULL, (double[]){ 1. / MANY }), &want, 1);
+			yoke_grad(low ? yoke_reduce_min(in, YOKE_ALL) :
+					yoke_reduce_max(in, YOKE_ALL),
+				  1, &in, &g);
+			bool good = values(g, got, n) &&
+				    values(tensor(dtypes[k], 0, NULL, (double[]){ 1. / MANY }),
+					   &want, 1);
 			for (int i = 0; i < n; i++)
 				good = good && got[i] == want;
-			ok(good, "%d equal %s: the gradient of the %s is %g, want %g", MANY, yoke_dtype_name(dtypes[k]),
-			   low ? "least" : "largest", got[0], want);
+			ok(good, "%d equal %s: the gradient of the %s is %g, want %g", MANY,
+			   yoke_dtype_name(dtypes[k]), low ? "least" : "largest", got[0], want);
 			x[0] = 3;
 			const int64_t fewer = 5000;
 			in = tensor(dtypes[k], 1, &fewer, x);
-			yoke_grad(yoke_sum(low ? yoke_cummin(yoke_neg(in), 0) : yoke_cummax(in, 0), YOKE_ALL), 1, &in, &g);
-			good = values(g, got, fewer) && values(tensor(dtypes[k], 0, NULL, (double[]){ low ? -5000 : 5000 }), &want, 1);
+			yoke_grad(yoke_sum(low ? yoke_cummin(yoke_neg(in), 0) : yoke_cummax(in, 0),
+					   YOKE_ALL),
+				  1, &in, &g);
+			good = values(g, got, fewer) &&
+			       values(tensor(dtypes[k], 0, NULL, (double[]){ low ? -5000 : 5000 }),
+				      &want, 1);
 			ok(good && got[0] == want && got[1] == 0,
 			   "a running extreme of %s that does not change: gradient %g, want %g",
 			   yoke_dtype_name(dtypes[k]), got[0], want);
@@ -277,8 +399,10 @@ static void test_atan2(void)
 	}
 	yoke_scope *s = yoke_scope_begin("atan2");
 	const int64_t n = 49;
-	bool good = values(yoke_atan2(tensor(yoke_f64, 1, &n, y), tensor(yoke_f64, 1, &n, x)), got, n);
-	ok(good && near(got, want, 49, 1e-15, 1, "atan2"), "atan2 in all quadrants, of zeros and infinities: %s", yoke_error());
+	bool good =
+		values(yoke_atan2(tensor(yoke_f64, 1, &n, y), tensor(yoke_f64, 1, &n, x)), got, n);
+	ok(good && near(got, want, 49, 1e-15, 1, "atan2"),
+	   "atan2 in all quadrants, of zeros and infinities: %s", yoke_error());
 	yoke_scope_end(s);
 }
 
@@ -312,11 +436,13 @@ static void test_integers(void)
 		}
 		yoke_scope *s = yoke_scope_begin("integers");
 		yoke_tensor *x = tensor(dtypes[k], 1, &n, a), *y = tensor(dtypes[k], 1, &n, b);
-		bool good = values(yoke_floor_div(x, y), q, n) && values(yoke_remainder(x, y), r, n) &&
+		bool good = values(yoke_floor_div(x, y), q, n) &&
+			    values(yoke_remainder(x, y), r, n) &&
 			    values(yoke_integer_pow(x, y), p, n);
-		ok(good && near(q, wq, 121, 0, 1, "quotients") && near(r, wr, 121, 0, 1, "remainders") &&
-			   near(p, wp, 121, 0, 1, "powers"), "quotients, remainders and powers of %s: %s",
-		   yoke_dtype_name(dtypes[k]), yoke_error());
+		ok(good && near(q, wq, 121, 0, 1, "quotients") &&
+			   near(r, wr, 121, 0, 1, "remainders") && near(p, wp, 121, 0, 1, "powers"),
+		   "quotients, remainders and powers of %s: %s", yoke_dtype_name(dtypes[k]),
+		   yoke_error());
 		yoke_scope_end(s);
 	}
 	double a[60], b[60], q[60], r[60], wq[60], wr[60];
@@ -355,7 +481,9 @@ static void test_running(void)
 	static const struct {
 		const char *name;
 		fn *f;
-	} row[] = { { "cummax", cummax_fn }, { "cummin", cummin_fn }, { "logcumsumexp", logcumsumexp_fn } };
+	} row[] = { { "cummax", cummax_fn },
+		    { "cummin", cummin_fn },
+		    { "logcumsumexp", logcumsumexp_fn } };
 	const int64_t dims[] = { 3, 13, 2 };
 	double x[78], got[78], want[78];
 	int axis = 1;
@@ -373,7 +501,8 @@ static void test_running(void)
 		}
 		yoke_scope *s = yoke_scope_begin("running");
 		bool good = values(row[k].f(tensor(yoke_f64, 3, dims, x), &axis), got, 78);
-		ok(good && near(got, want, 78, k == 2 ? 1e-14 : 0, 1, row[k].name), "%s: %s", row[k].name, yoke_error());
+		ok(good && near(got, want, 78, k == 2 ? 1e-14 : 0, 1, row[k].name), "%s: %s",
+		   row[k].name, yoke_error());
 		yoke_scope_end(s);
 		gradient(row[k].f, &axis, 3, dims, x, 78, row[k].name);
 	}
@@ -396,8 +525,10 @@ static void test_searchsorted(void)
 					want[i] += right ? sorted[j] <= v[i] : sorted[j] < v[i];
 			}
 			yoke_scope *s = yoke_scope_begin("search");
-			yoke_tensor *y = yoke_searchsorted(tensor(yoke_f32, 1, &n, sorted), tensor(yoke_f32, 2, dims, v), right);
-			good = good && yoke_rank(y) == 2 && values(y, got, 40) && near(got, want, 40, 0, 1, "returned positions");
+			yoke_tensor *y = yoke_searchsorted(tensor(yoke_f32, 1, &n, sorted),
+							   tensor(yoke_f32, 2, dims, v), right);
+			good = good && yoke_rank(y) == 2 && values(y, got, 40) &&
+			       near(got, want, 40, 0, 1, "returned positions");
 			yoke_scope_end(s);
 		}
 	ok(good, "searchsorted of 0 to 31 elements, from both sides: %s", yoke_error());
@@ -415,7 +546,8 @@ static yoke_tensor *scatter_fn(yoke_tensor *t, void *arg)
 {
 	const struct scatter *s = arg;
 	yoke_tensor *idx = yoke_from(yoke_i64, 3, scatter_v, s->idx);
-	yoke_tensor *other = s->of ? yoke_from(yoke_f64, 3, scatter_x, s->x) : yoke_from(yoke_f64, 3, scatter_v, s->v);
+	yoke_tensor *other = s->of ? yoke_from(yoke_f64, 3, scatter_x, s->x) :
+				     yoke_from(yoke_f64, 3, scatter_v, s->v);
 	return yoke_scatter_along(s->of ? other : t, idx, s->of ? t : other, 1, s->kind);
 }
 
@@ -433,11 +565,15 @@ static void test_scatter(void)
 		memcpy(want, x, sizeof want);
 		for (int i = 0; i < 42; i++) {
 			double *to = &want[i / 21 * 15 + idx[i] * 3 + i % 3];
-			*to = kind == 0 ? v[i] : kind == 1 ? fmax(*to, v[i]) : kind == 2 ? fmin(*to, v[i]) : *to * v[i];
+			*to = kind == 0 ? v[i] :
+			      kind == 1 ? fmax(*to, v[i]) :
+			      kind == 2 ? fmin(*to, v[i]) :
+					  *to * v[i];
 		}
 		yoke_scope *scope = yoke_scope_begin("scatter");
 		bool good = values(scatter_fn(yoke_from(yoke_f64, 3, scatter_x, x), &s), got, 30);
-		ok(good && near(got, want, 30, kind == 3 ? 1e-14 : 0, 1, names[kind]), "scatter, %s: %s", names[kind], yoke_error());
+		ok(good && near(got, want, 30, kind == 3 ? 1e-14 : 0, 1, names[kind]),
+		   "scatter, %s: %s", names[kind], yoke_error());
 		yoke_scope_end(scope);
 		gradient(scatter_fn, &s, 3, scatter_x, x, 30, names[kind]);
 		s.of = 1;
@@ -445,8 +581,9 @@ static void test_scatter(void)
 	}
 	yoke_scope *s = yoke_scope_begin("outside");
 	idx[5] = 5;
-	yoke_tensor *y = yoke_scatter_along(yoke_from(yoke_f64, 3, scatter_x, x), yoke_from(yoke_i64, 3, scatter_v, idx),
-					    yoke_from(yoke_f64, 3, scatter_v, v), 1, YOKE_SCATTER_SET);
+	yoke_tensor *y = yoke_scatter_along(
+		yoke_from(yoke_f64, 3, scatter_x, x), yoke_from(yoke_i64, 3, scatter_v, idx),
+		yoke_from(yoke_f64, 3, scatter_v, v), 1, YOKE_SCATTER_SET);
 	ok(yoke_read(y, got, sizeof got) < 0, "an index out of range: %s", yoke_error());
 	yoke_scope_end(s);
 	yoke_error_clear();
@@ -470,9 +607,11 @@ static yoke_tensor *loss_fn(yoke_tensor *x, void *arg)
 	o.size = sizeof o;
 	o.weight = l->weight ? yoke_from(yoke_f64, 1, &v, l->weight) : NULL;
 	o.pos_weight = l->pos ? yoke_from(yoke_f64, 1, &v, l->pos) : YOKE_NONE;
-	yoke_tensor *t = l->what ? yoke_from(yoke_f64, 2, dims, l->target) : yoke_from(yoke_i64, 1, &n, l->ids);
-	return l->what < 2 ? yoke_loss_cross_entropy(x, t, &o) : l->what == 2 ? yoke_loss_bce_logits(x, t, &o) :
-		yoke_loss_mse(x, t, &o);
+	yoke_tensor *t = l->what ? yoke_from(yoke_f64, 2, dims, l->target) :
+				   yoke_from(yoke_i64, 1, &n, l->ids);
+	return l->what < 2  ? yoke_loss_cross_entropy(x, t, &o) :
+	       l->what == 2 ? yoke_loss_bce_logits(x, t, &o) :
+			      yoke_loss_mse(x, t, &o);
 }
 
 // Of each row or element; *total: the divisor of the mean.
@@ -482,16 +621,19 @@ static int reference(const struct loss *l, const double *x, double *to, double *
 	*total = l->what ? many : 0;
 	for (int i = 0; i < many; i++) {
 		if (l->what >= 2) {
-			const double w = l->weight ? l->weight[i % V] : 1, q = l->pos ? l->pos[i % V] : 1, t = l->target[i];
+			const double w = l->weight ? l->weight[i % V] : 1,
+				     q = l->pos ? l->pos[i % V] : 1, t = l->target[i];
 			const double s = 1 / (1 + exp(-x[i]));
-			to[i] = l->what == 3 ? w * (x[i] - t) * (x[i] - t) : -w * (q * t * log(s) + (1 - t) * log(1 - s));
+			to[i] = l->what == 3 ? w * (x[i] - t) * (x[i] - t) :
+					       -w * (q * t * log(s) + (1 - t) * log(1 - s));
 			continue;
 		}
 		double sum = 0, all = 0, soft = 0;
 		for (int c = 0; c < V; c++)
 			sum += exp(x[i * V + c]);
 		for (int c = 0; c < V; c++) {
-			const double w = l->weight ? l->weight[c] : 1, lost = log(sum) - x[i * V + c];
+			const double w = l->weight ? l->weight[c] : 1,
+				     lost = log(sum) - x[i * V + c];
 			all += w * lost * l->o.smooth / V;
 			soft += l->what ? w * lost * l->target[i * V + c] * (1 - l->o.smooth) : 0;
 		}
@@ -501,7 +643,8 @@ static int reference(const struct loss *l, const double *x, double *to, double *
 		}
 		const bool counts = !l->o.ignores || l->ids[i] != l->o.ignore;
 		const double w = !counts ? 0 : l->weight ? l->weight[l->ids[i]] : 1;
-		to[i] = counts ? (1 - l->o.smooth) * w * (log(sum) - x[i * V + l->ids[i]]) + all : 0;
+		to[i] = counts ? (1 - l->o.smooth) * w * (log(sum) - x[i * V + l->ids[i]]) + all :
+				 0;
 		*total += w;
 	}
 	return many;
@@ -524,8 +667,14 @@ static void test_losses(void)
 		ids[i] = i == 2 ? -100 : rnd_int(0, V - 1);
 	bool good = true;
 	for (int k = 0; k < 4 * 3 * 2 * 2 && good; k++) {
-		struct loss l = { .o = { .reduction = k / 4 % 3, .smooth = k / 24 ? 0.1 : 0, .ignore = -100, .ignores = 1 },
-				  .target = target, .ids = ids, .what = k % 4, .weight = k / 12 % 2 ? weight : NULL,
+		struct loss l = { .o = { .reduction = k / 4 % 3,
+					 .smooth = k / 24 ? 0.1 : 0,
+					 .ignore = -100,
+					 .ignores = 1 },
+				  .target = target,
+				  .ids = ids,
+				  .what = k % 4,
+				  .weight = k / 12 % 2 ? weight : NULL,
 				  .pos = k / 12 % 2 ? pos : NULL };
 		double want[N * V], got[N * V], total, sum = 0;
 		if (l.what >= 2)
@@ -546,12 +695,16 @@ static void test_losses(void)
 		if (k / 12 % 2 && l.o.reduction != YOKE_LOSS_SUM && k / 24)
 			gradient(loss_fn, &l, 2, dims, x, N * V, "a loss");
 	}
-	ok(good, "losses with reductions, weights, smoothing, probabilities, weights of positive classes: %s", yoke_error());
+	ok(good,
+	   "losses with reductions, weights, smoothing, probabilities, weights of positive classes: %s",
+	   yoke_error());
 	yoke_scope *s = yoke_scope_begin("wrong");
 	const int64_t three = 3;
 	struct yoke_loss o = { .size = sizeof o, .weight = yoke_from(yoke_f64, 1, &three, weight) };
-	ok(!yoke_loss_cross_entropy(yoke_from(yoke_f64, 2, dims, x), yoke_from(yoke_f64, 2, dims, target), &o) &&
-	   strstr(yoke_error(), "5 classes"), "weights for another number of classes: %s", yoke_error());
+	ok(!yoke_loss_cross_entropy(yoke_from(yoke_f64, 2, dims, x),
+				    yoke_from(yoke_f64, 2, dims, target), &o) &&
+		   strstr(yoke_error(), "5 classes"),
+	   "weights for another number of classes: %s", yoke_error());
 	yoke_error_clear();
 	yoke_scope_end(s);
 }
@@ -573,10 +726,13 @@ static yoke_tensor *attend_fn(yoke_tensor *t, void *arg)
 	const struct attend *a = arg;
 	const int64_t dq[] = { B, T, H, D }, dk[] = { B, S, H, D }, dv[] = { B, S, H, a->width };
 	const int64_t dm[] = { B, 1, a->queries, a->keys };
-	yoke_tensor *q = a->of == 0 ? t : yoke_from(yoke_f64, 4, dq, a->q), *k = a->of == 1 ? t : yoke_from(yoke_f64, 4, dk, a->k);
-	yoke_tensor *v = a->of == 2 ? t : yoke_from(yoke_f64, 4, dv, a->v), *m = yoke_from(yoke_bool, 4, dm, a->mask);
+	yoke_tensor *q = a->of == 0 ? t : yoke_from(yoke_f64, 4, dq, a->q),
+		    *k = a->of == 1 ? t : yoke_from(yoke_f64, 4, dk, a->k);
+	yoke_tensor *v = a->of == 2 ? t : yoke_from(yoke_f64, 4, dv, a->v),
+		    *m = yoke_from(yoke_bool, 4, dm, a->mask);
 	if (!a->yes)
-		m = yoke_select(m, yoke_full(yoke_f64, 4, dm, 0), yoke_full(yoke_f64, 4, dm, -INFINITY));
+		m = yoke_select(m, yoke_full(yoke_f64, 4, dm, 0),
+				yoke_full(yoke_f64, 4, dm, -INFINITY));
 	return yoke_attention(q, k, v, m, 0, 0, 0);
 }
 
@@ -590,8 +746,13 @@ static void test_attention(void)
 	for (int i = 0; i < B * S * H * 5; i++)
 		v[i] = rnd_real(-1, 1);
 	for (int c = 0; c < 8; c++) {
-		struct attend a = { .q = q, .k = k, .v = v, .width = (int[]){ 3, 2, 5 }[c % 3], .queries = c & 1 ? 1 : T,
-				    .keys = c & 2 ? 1 : S, .yes = c < 6 };
+		struct attend a = { .q = q,
+				    .k = k,
+				    .v = v,
+				    .width = (int[]){ 3, 2, 5 }[c % 3],
+				    .queries = c & 1 ? 1 : T,
+				    .keys = c & 2 ? 1 : S,
+				    .yes = c < 6 };
 		double got[B * T * H * 5], want[B * T * H * 5];
 		for (int i = 0; i < B * T * S; i++)
 			a.mask[i] = a.keys == 1 || i % a.keys == 0 || rnd() % 3 != 0;
@@ -602,29 +763,33 @@ static void test_attention(void)
 				double score = 0;
 				for (int d = 0; d < D; d++)
 					score += q[i * D + d] * k[((b * S + s) * H + h) * D + d];
-				const int at = (b * a.queries + t % a.queries) * a.keys + s % a.keys;
+				const int at =
+					(b * a.queries + t % a.queries) * a.keys + s % a.keys;
 				p[s] = a.mask[at] ? exp(score / sqrt(D)) : 0;
 				sum += p[s];
 			}
 			for (int d = 0; d < a.width; d++) {
 				want[i * a.width + d] = 0;
 				for (int s = 0; s < S; s++)
-					want[i * a.width + d] += p[s] / sum * v[((b * S + s) * H + h) * a.width + d];
+					want[i * a.width + d] +=
+						p[s] / sum * v[((b * S + s) * H + h) * a.width + d];
 			}
 		}
 		a.of = 3;
 		yoke_scope *s = yoke_scope_begin("attention");
 		bool good = values(attend_fn(NULL, &a), got, B * T * H * a.width);
 		ok(good && near(got, want, (size_t)(B * T * H * a.width), 1e-12, 1, "attention"),
-		   "attention, v of width %d, mask [%d,%d] of %s: %s", a.width, a.queries, a.keys, a.yes ? "bool" : "numbers",
-		   yoke_error());
+		   "attention, v of width %d, mask [%d,%d] of %s: %s", a.width, a.queries, a.keys,
+		   a.yes ? "bool" : "numbers", yoke_error());
 		yoke_scope_end(s);
 		if (c != 5)
 			continue;
 		a.of = 2;
-		gradient(attend_fn, &a, 4, (int64_t[]){ B, S, H, a.width }, v, B * S * H * a.width, "attention by v");
+		gradient(attend_fn, &a, 4, (int64_t[]){ B, S, H, a.width }, v, B * S * H * a.width,
+			 "attention by v");
 		a.of = 0;
-		gradient(attend_fn, &a, 4, (int64_t[]){ B, T, H, D }, q, B * T * H * D, "attention by q");
+		gradient(attend_fn, &a, 4, (int64_t[]){ B, T, H, D }, q, B * T * H * D,
+			 "attention by q");
 	}
 }
 
@@ -659,7 +824,8 @@ static yoke_tensor *attended(const struct hidden *x, yoke_tensor *const *qkv)
 	if (x->how == CAUSAL)
 		return yoke_attention(qkv[0], qkv[1], qkv[2], YOKE_NONE, 1, 0, 0);
 	if (x->how == COUNT)
-		return yoke_attention_keys(qkv[0], qkv[1], qkv[2], yoke_scalar((double)x->bad), YOKE_NONE, 0, 0, 0);
+		return yoke_attention_keys(qkv[0], qkv[1], qkv[2], yoke_scalar((double)x->bad),
+					   YOKE_NONE, 0, 0, 0);
 	for (int64_t i = 0; i < x->queries * HS; i++)
 		see[i] = sees(x, i / HS, i % HS);
 	yoke_tensor *mask = yoke_from(yoke_bool, 4, dims, see);
@@ -671,13 +837,15 @@ static yoke_tensor *attended(const struct hidden *x, yoke_tensor *const *qkv)
 
 // o and the gradients of sum c o, with c 0 for queries that see the bad key, by loops over the
 // visible keys.
-static void attended_loops(const struct hidden *x, const double *q, const double *k, const double *v, const double *c,
-			   double *o, double *dq, double *dk, double *dv)
+static void attended_loops(const struct hidden *x, const double *q, const double *k,
+			   const double *v, const double *c, double *o, double *dq, double *dk,
+			   double *dv)
 {
 	memset(dk, 0, HB * HS * HG * HD * sizeof *dk);
 	memset(dv, 0, HB * HS * HG * HD * sizeof *dv);
 	for (int64_t i = 0; i < HB * x->queries * HH; i++) {
-		const int64_t b = i / (x->queries * HH), t = i / HH % x->queries, g = i % HH / (HH / HG);
+		const int64_t b = i / (x->queries * HH), t = i / HH % x->queries,
+			      g = i % HH / (HH / HG);
 		double p[HS], sum = 0, along = 0;
 		for (int64_t s = 0; s < HS; s++) {
 			double score = 0;
@@ -693,7 +861,8 @@ static void attended_loops(const struct hidden *x, const double *q, const double
 			along += c[i * HD + d] * o[i * HD + d];
 		}
 		for (int64_t s = 0; s < HS; s++) {
-			const double *ks = k + ((b * HS + s) * HG + g) * HD, *vs = v + ((b * HS + s) * HG + g) * HD;
+			const double *ks = k + ((b * HS + s) * HG + g) * HD,
+				     *vs = v + ((b * HS + s) * HG + g) * HD;
 			double dp = -along;
 			for (int d = 0; d < HD; d++)
 				dp += c[i * HD + d] * vs[d];
@@ -709,19 +878,26 @@ static void attended_loops(const struct hidden *x, const double *q, const double
 
 static void test_hidden(void)
 {
-	static const char *const hides[] = { "by a mask of bool", "by a mask of -inf", "from some queries", "by causal", "by keys" };
+	static const char *const hides[] = { "by a mask of bool", "by a mask of -inf",
+					     "from some queries", "by causal", "by keys" };
 	enum { Q = HB * HT * HH * HD, K = HB * HS * HG * HD };
-	static double q[Q], k[K], v[K], c[Q], with[2][K], o[Q], dq[Q], dk[K], dv[K], got[Q > K ? Q : K];
-	static const double tolerance[] = { [yoke_f32] = 1e-5, [yoke_f64] = 1e-12, [yoke_f16] = 6e-3, [yoke_bf16] = 5e-2 };
+	static double q[Q], k[K], v[K], c[Q], with[2][K], o[Q], dq[Q], dk[K], dv[K],
+		got[Q > K ? Q : K];
+	static const double tolerance[] = {
+		[yoke_f32] = 1e-5, [yoke_f64] = 1e-12, [yoke_f16] = 6e-3, [yoke_bf16] = 5e-2
+	};
 	for (int n = 0; n < 4 * HIDES * 2 * 3; n++) {
 		const int dtype = yoke_f32 + n % 4;
-		struct hidden x = { .how = (enum hides)(n / 4 % HIDES), .queries = n / 4 / HIDES % 2 ? HT : 3, .bad = 37 };
+		struct hidden x = { .how = (enum hides)(n / 4 % HIDES),
+				    .queries = n / 4 / HIDES % 2 ? HT : 3,
+				    .bad = 37 };
 		const int nan = 1 + n / 8 / HIDES;
 		const bool part = x.how == SOME || x.how == CAUSAL; // some queries see it
 		x.k = nan & 1;
 		x.v = nan & 2;
 		x.bad = x.how == CAUSAL ? HS - 1 : x.bad;
-		const int64_t dims[] = { HB, x.queries, HH, HD }, kdims[] = { HB, HS, HG, HD }, many = HB * x.queries * HH * HD;
+		const int64_t dims[] = { HB, x.queries, HH, HD }, kdims[] = { HB, HS, HG, HD },
+			      many = HB * x.queries * HH * HD;
 		for (int i = 0; i < many; i++) {
 			const bool left_out = part && sees(&x, i / HD / HH % x.queries, x.bad);
 			q[i] = rnd_int(-8, 8) / 8.0; // numbers of every dtype
@@ -737,21 +913,26 @@ static void test_hidden(void)
 		}
 		attended_loops(&x, q, k, v, c, o, dq, dk, dv);
 		yoke_scope *scope = yoke_scope_begin("hidden");
-		yoke_tensor *in[3] = { tensor(dtype, 4, dims, q), tensor(dtype, 4, kdims, with[0]), tensor(dtype, 4, kdims, with[1]) };
+		yoke_tensor *in[3] = { tensor(dtype, 4, dims, q), tensor(dtype, 4, kdims, with[0]),
+				       tensor(dtype, 4, kdims, with[1]) };
 		yoke_tensor *y = attended(&x, in), *g[3];
 		char text[120];
-		snprintf(text, sizeof text, "%d queries of %s, NaN in%s%s hidden %s", (int)x.queries, yoke_dtype_name(dtype),
-			 x.k ? " k" : "", x.v ? " v" : "", hides[x.how]);
+		snprintf(text, sizeof text, "%d queries of %s, NaN in%s%s hidden %s",
+			 (int)x.queries, yoke_dtype_name(dtype), x.k ? " k" : "", x.v ? " v" : "",
+			 hides[x.how]);
 		yoke_grad(yoke_sum(yoke_mul(y, tensor(dtype, 4, dims, c)), YOKE_ALL), 3, in, g);
 		bool good = values(y, got, many);
 		for (int i = 0; i < many; i++)
 			got[i] = part && sees(&x, i / HD / HH % x.queries, x.bad) ? o[i] : got[i];
-		good = good && near(got, o, (size_t)many, tolerance[dtype], 1, text) && values(g[0], got, many);
+		good = good && near(got, o, (size_t)many, tolerance[dtype], 1, text) &&
+		       values(g[0], got, many);
 		for (int i = 0; i < many; i++)
 			got[i] = part && sees(&x, i / HD / HH % x.queries, x.bad) ? dq[i] : got[i];
 		good = good && near(got, dq, (size_t)many, tolerance[dtype], 1, "dq");
 		if (!part) // queries that see it have NaN results
-			good = good && values(g[1], got, K) && near(got, dk, K, tolerance[dtype], 1, "dk") && values(g[2], got, K) &&
+			good = good && values(g[1], got, K) &&
+			       near(got, dk, K, tolerance[dtype], 1, "dk") &&
+			       values(g[2], got, K) &&
 			       near(got, dv, K, 2 * tolerance[dtype], 1, "dv");
 		ok(good, "attention of %s: %s", text, yoke_error());
 		yoke_error_clear();

@@ -96,12 +96,15 @@ static void pieces(void)
 	ok(n >= 22 && n <= 24, "%d blocks of 4 MiB fill 96", n);
 	bool had = hold(&more, 12 * MIB);
 	struct yoke_stats b = stats();
-	ok(had && is_whole(&more) && all_whole(h, n), "12 MiB fit although no hole has more than 4: %s",
-	   yoke_error());
+	ok(had && is_whole(&more) && all_whole(h, n),
+	   "12 MiB fit although no hole has more than 4: %s", yoke_error());
 	yoke_error_clear();
-	ok(b.pool_compactions == a.pool_compactions + 1 && b.pool_moved_bytes - a.pool_moved_bytes <= 8 * MIB &&
-	   b.pool_ooms == a.pool_ooms + 1, "blocks moved once, %llu bytes, and no failure counted beside the one that "
-	   "filled it", (unsigned long long)(b.pool_moved_bytes - a.pool_moved_bytes));
+	ok(b.pool_compactions == a.pool_compactions + 1 &&
+		   b.pool_moved_bytes - a.pool_moved_bytes <= 8 * MIB &&
+		   b.pool_ooms == a.pool_ooms + 1,
+	   "blocks moved once, %llu bytes, and no failure counted beside the one that "
+	   "filled it",
+	   (unsigned long long)(b.pool_moved_bytes - a.pool_moved_bytes));
 	drop(&more);
 	had = hold(&more, 16 * MIB);
 	ok(had && is_whole(&more) && all_whole(h, n), "16 MiB: %s", yoke_error());
@@ -127,7 +130,8 @@ static void variables(void)
 	const int64_t words = MIB;
 	int wrong = 0;
 	for (int i = 0; i < 2; i++) {
-		v[i] = (struct held){ .t = yoke_variable("v", yoke_i32, 1, &words), .words = words };
+		v[i] = (struct held){ .t = yoke_variable("v", yoke_i32, 1, &words),
+				      .words = words };
 		yoke_tensor *x = yoke_keep(yoke_iota(yoke_i32, 1, &words, 0));
 		yoke_assign(v[i].t, x);
 		yoke_eval(0, NULL);
@@ -149,8 +153,8 @@ static void variables(void)
 			drop(&more);
 		drop_all(h, n);
 	}
-	ok(!wrong && all_whole(v, 2) && stats().pool_moved_bytes > moved, "variables are moved and keep working: %s",
-	   yoke_error());
+	ok(!wrong && all_whole(v, 2) && stats().pool_moved_bytes > moved,
+	   "variables are moved and keep working: %s", yoke_error());
 	yoke_error_clear();
 	drop_all(v, 2);
 }
@@ -164,7 +168,8 @@ static void segments(void)
 	bool had = hold(&more, 32 * MIB + 2 * MIB);
 	struct yoke_stats b = stats();
 	bool fits = b.pool_reserved <= 96 * MIB;
-	ok(had && is_whole(&more) && all_whole(h, n) && fits && b.pool_compactions > a.pool_compactions,
+	ok(had && is_whole(&more) && all_whole(h, n) && fits &&
+		   b.pool_compactions > a.pool_compactions,
 	   "34 MiB, when segments have 32 and a quarter of each is in use: %s", yoke_error());
 	yoke_error_clear();
 	if (more.t)
@@ -200,7 +205,8 @@ static void launches(void)
 	yoke_use(mine);
 	struct held more = { 0 };
 	bool had = hold(&more, 12 * MIB);
-	ok(!had && yoke_error_code() == YOKE_ENOMEM, "another context's blocks are not moved: %s", yoke_error());
+	ok(!had && yoke_error_code() == YOKE_ENOMEM, "another context's blocks are not moved: %s",
+	   yoke_error());
 	yoke_error_clear();
 	if (more.t)
 		drop(&more);
@@ -230,7 +236,8 @@ static void traffic(void)
 		}
 	}
 	struct yoke_stats s = stats();
-	ok(!bad && all_whole(h, LIMIT), "300 values allocated and freed, %d refused, %llu compactions", refused,
+	ok(!bad && all_whole(h, LIMIT),
+	   "300 values allocated and freed, %d refused, %llu compactions", refused,
 	   (unsigned long long)(s.pool_compactions - before));
 	drop_all(h, LIMIT);
 	ok(stats().pool_allocated == 0, "no memory is left allocated, %llu bytes",
@@ -268,7 +275,8 @@ static void overlap(void)
 	}
 	wrong += yoke_put(v, data, WORDS * sizeof *data) < 0; // and freed unread
 	yoke_free(v);
-	ok(!wrong, "%d rounds of puts and sums, %lld wrong: %s", ROUNDS, (long long)wrong, yoke_error());
+	ok(!wrong, "%d rounds of puts and sums, %lld wrong: %s", ROUNDS, (long long)wrong,
+	   yoke_error());
 	yoke_error_clear();
 	free(data);
 }
@@ -281,12 +289,14 @@ static void faults(void)
 	ctl->arm("copy", 2);
 	bool had = hold(&more, 16 * MIB);
 	ctl->arm("copy", 0);
-	ok(had || (yoke_error_code() == YOKE_ENOMEM && all_whole(h, n)), "a failing copy: %s", yoke_error());
+	ok(had || (yoke_error_code() == YOKE_ENOMEM && all_whole(h, n)), "a failing copy: %s",
+	   yoke_error());
 	yoke_error_clear();
 	if (more.t)
 		drop(&more);
 	had = hold(&more, 16 * MIB);
-	ok(had && is_whole(&more) && all_whole(h, n), "the next attempt moves the blocks: %s", yoke_error());
+	ok(had && is_whole(&more) && all_whole(h, n), "the next attempt moves the blocks: %s",
+	   yoke_error());
 	drop(&more);
 	drop_all(h, n);
 	static const char *const kinds[] = { "put", "event" }; // immediately, and late
@@ -294,7 +304,8 @@ static void faults(void)
 		ctl->arm(kinds[i], 1);
 		had = hold(&more, 8 * MIB) && is_whole(&more);
 		ctl->arm(kinds[i], 0);
-		ok(!had && strstr(yoke_error(), "fault."), "a failing large upload: %s", yoke_error());
+		ok(!had && strstr(yoke_error(), "fault."), "a failing large upload: %s",
+		   yoke_error());
 		yoke_error_clear();
 		if (more.t)
 			drop(&more);
@@ -327,8 +338,8 @@ static void staging(void)
 	}
 	yk_pool_stats(device->pinned, &pinned);
 	ok(good && pinned.allocated_bytes.peak <= 4 * 32 * MIB,
-	   "five times 40 MiB are uploaded through %.0f MiB: %s", (double)pinned.allocated_bytes.peak / MIB,
-	   yoke_error());
+	   "five times 40 MiB are uploaded through %.0f MiB: %s",
+	   (double)pinned.allocated_bytes.peak / MIB, yoke_error());
 	yoke_error_clear();
 }
 
@@ -382,8 +393,8 @@ static int child(const char *backend)
 static void mode(const char *self, const char *settings, const char *what)
 {
 	char command[2048];
-	snprintf(command, sizeof command, "YOKE_MEMORY=96M YOKE_BACKEND=%s %s '%s' %s 2>&1", what, settings,
-		 self, what);
+	snprintf(command, sizeof command, "YOKE_MEMORY=96M YOKE_BACKEND=%s %s '%s' %s 2>&1", what,
+		 settings, self, what);
 	ok(tap_run(command), "%s %s", what, settings);
 }
 
@@ -408,7 +419,8 @@ int main(int argc, char **argv)
 	setenv("YOKE_FAULT_MAX_SEGMENT", "1048576", 1);
 	const int64_t words = MIB;
 	yoke_tensor *t = yoke_variable("large", yoke_f32, 1, &words);
-	ok(t && !yoke_error_code(), "a value larger than any segment stays in host memory: %s", yoke_error());
+	ok(t && !yoke_error_code(), "a value larger than any segment stays in host memory: %s",
+	   yoke_error());
 	yoke_error_clear();
 	return done();
 }

@@ -7,11 +7,12 @@
 #include "tap.h"
 #include "yoke.h"
 
-static yoke_tensor *x, *y, *row, *cube, *vec, *flat, *wide, *yes, *ids, *row_ids, *whole, *dbl, *one;
-static const int64_t d23[] = { 2, 3 }, d2[] = { 2 }, d3[] = { 3 }, d33[] = { 3, 3 },
-		     d4[] = { 4 }, d222[] = { 2, 2, 2 }, d2342[] = { 2, 3, 4, 2 }, negative[] = { -2, 3 },
-		     crowd[] = { INT64_MAX / 2, 3 },
-		     hollow[] = { INT64_MAX, INT64_MAX, 0 }, half[] = { INT64_MAX / 2 + 1 };
+static yoke_tensor *x, *y, *row, *cube, *vec, *flat, *wide, *yes, *ids, *row_ids, *whole, *dbl,
+	*one;
+static const int64_t d23[] = { 2, 3 }, d2[] = { 2 }, d3[] = { 3 }, d33[] = { 3, 3 }, d4[] = { 4 },
+		     d222[] = { 2, 2, 2 }, d2342[] = { 2, 3, 4, 2 }, negative[] = { -2, 3 },
+		     crowd[] = { INT64_MAX / 2, 3 }, hollow[] = { INT64_MAX, INT64_MAX, 0 },
+		     half[] = { INT64_MAX / 2 + 1 };
 
 // Checks one call; failed: the call returned an error.
 static void judge(const char *call, bool failed, int code, const char *name)
@@ -22,7 +23,8 @@ static void judge(const char *call, bool failed, int code, const char *name)
 	bool named = !strncmp(line, public, n) && (line[n] == ':' || line[n] == ' ');
 	if (!strncmp(public, "setting_set", n))
 		named = true;
-	bool good = failed && yoke_error_code() == code && strstr(line, name) && named && !strchr(line, '\n');
+	bool good = failed && yoke_error_code() == code && strstr(line, name) && named &&
+		    !strchr(line, '\n');
 
 	ok(good, "%s: %s", call, line);
 	if (!good)
@@ -86,26 +88,29 @@ static void of_scalars(void)
 		int dtype;
 		double bad, good;
 	} rows[] = {
-		{ yoke_u8, 300, 245 },  { yoke_u8, -1, 0 },         { yoke_u8, 1.5, 1 },   { yoke_i8, 128, 127 },
-		{ yoke_i32, NAN, -7 },  { yoke_i32, 0x1p31, 5 },    { yoke_i64, 0x1p63, -3 }, { yoke_i64, -INFINITY, 9 },
-		{ yoke_bool, 0.5, 1 },  { yoke_bool, 2, 0 },
+		{ yoke_u8, 300, 245 },    { yoke_u8, -1, 0 },         { yoke_u8, 1.5, 1 },
+		{ yoke_i8, 128, 127 },    { yoke_i32, NAN, -7 },      { yoke_i32, 0x1p31, 5 },
+		{ yoke_i64, 0x1p63, -3 }, { yoke_i64, -INFINITY, 9 }, { yoke_bool, 0.5, 1 },
+		{ yoke_bool, 2, 0 },
 	};
 	for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
 		const int dtype = rows[k].dtype;
 		double got = NAN;
 		yoke_scope *s = yoke_scope_begin("scalars");
 		yoke_tensor *n = yoke_scalar(rows[k].bad), *v = yoke_full(dtype, 0, NULL, 1);
-		yoke_tensor *sum = yoke_cast(dtype == yoke_bool ? yoke_xor(v, n) : yoke_add(v, n), yoke_f64);
+		yoke_tensor *sum =
+			yoke_cast(dtype == yoke_bool ? yoke_xor(v, n) : yoke_add(v, n), yoke_f64);
 		const int err = yoke_read(sum, &got, sizeof got);
-		ok(err == YOKE_ERANGE && isnan(got), "%s 1 with the host scalar %g: %s", yoke_dtype_name(dtype), rows[k].bad,
-		   yoke_error());
+		ok(err == YOKE_ERANGE && isnan(got), "%s 1 with the host scalar %g: %s",
+		   yoke_dtype_name(dtype), rows[k].bad, yoke_error());
 		yoke_error_clear();
 		yoke_scalar_set(n, rows[k].good);
 		const bool read = yoke_read(sum, &got, sizeof got) == 0;
-		const double want = dtype == yoke_bool ? 1 - rows[k].good : dtype == yoke_i8 && rows[k].good == 127 ? -128 :
+		const double want = dtype == yoke_bool ? 1 - rows[k].good :
+				    dtype == yoke_i8 && rows[k].good == 127 ? -128 :
 				    1 + rows[k].good;
-		ok(read && got == want, "%s 1 with the host scalar %g, then %g: %g, want %g: %s", yoke_dtype_name(dtype),
-		   rows[k].bad, rows[k].good, got, want, yoke_error());
+		ok(read && got == want, "%s 1 with the host scalar %g, then %g: %g, want %g: %s",
+		   yoke_dtype_name(dtype), rows[k].bad, rows[k].good, got, want, yoke_error());
 		yoke_error_clear();
 		yoke_scope_end(s);
 	}
@@ -168,7 +173,8 @@ static void of_products(void)
 	NONE(yoke_matmul(x, y, YOKE_TB | 0x100), EINVAL, "0x102");
 	NONE(yoke_matmul_to(x, y, 16, yoke_f32), EINVAL, "0x10");
 	NONE(yoke_matmul_to(x, y, 0, yoke_f64), EDTYPE, "of f32 the result is f32, or f32 of f16");
-	NONE(yoke_matmul_to(yoke_cast(x, yoke_f16), yoke_cast(y, yoke_f16), 0, yoke_bf16), EDTYPE, "not bf16");
+	NONE(yoke_matmul_to(yoke_cast(x, yoke_f16), yoke_cast(y, yoke_f16), 0, yoke_bf16), EDTYPE,
+	     "not bf16");
 	NONE(yoke_matmul_to(whole, whole, YOKE_TB, yoke_f32), EDTYPE, "matmul_to");
 	NONE(yoke_matmul_to(x, y, 0, 99), EDTYPE, "matmul_to");
 	NONE(yoke_matmul_to(x, y, 0, yoke_i32), EDTYPE, "i32 of i8 and u8, not i32");
@@ -239,11 +245,13 @@ static void of_named(void)
 	NONE(yoke_attention(wide, wide, dbl, YOKE_NONE, 1, 0, 0), EDTYPE, "attention");
 	NONE(yoke_attention(wide, wide, wide, YOKE_NONE, 1, 0, 1), ERANGE, "attention");
 	NONE(yoke_attention(wide, wide, wide, x, 1, 0, 0), ESHAPE, "the mask is [B|1,H|1,T,S]");
-	NONE(yoke_attention(wide, wide, wide, yoke_gt(wide, wide), 1, 0, 0), ESHAPE, "the mask is [B|1,H|1,T,S]");
-	NONE(yoke_attention(wide, wide, wide, yoke_cast(wide, yoke_i64), 1, 0, 0), EDTYPE, "i64 [2,3,4,2]");
+	NONE(yoke_attention(wide, wide, wide, yoke_gt(wide, wide), 1, 0, 0), ESHAPE,
+	     "the mask is [B|1,H|1,T,S]");
+	NONE(yoke_attention(wide, wide, wide, yoke_cast(wide, yoke_i64), 1, 0, 0), EDTYPE,
+	     "i64 [2,3,4,2]");
 	NONE(yoke_attention_keys(wide, wide, wide, x, YOKE_NONE, 1, 0, 0), EDTYPE, "attention");
-	NONE(yoke_attention_keys(wide, wide, wide, yoke_cast(flat, yoke_i64), YOKE_NONE, 1, 0, 0), ESHAPE,
-	     "one for each of the batch: got");
+	NONE(yoke_attention_keys(wide, wide, wide, yoke_cast(flat, yoke_i64), YOKE_NONE, 1, 0, 0),
+	     ESHAPE, "one for each of the batch: got");
 	yoke_tensor *w = yoke_slice(flat, 0, 0, 3, 1), *x16 = yoke_cast(x, yoke_f16);
 	NONE(yoke_layer_norm(x, w, yoke_cast(w, yoke_f64), 1e-5), EDTYPE, "f32 [3] and f64 [3]");
 	NONE(yoke_layer_norm(x16, w, yoke_cast(w, yoke_f16), 1e-5), EDTYPE, "f32 [3] and f16 [3]");
@@ -298,7 +306,10 @@ static void of_lists(void)
 	struct yoke_adamw adamw = { .size = sizeof adamw,
 				    .lr = one, .c1 = one, .c2 = one, .scale = YOKE_NONE };
 	struct yoke_sgd plain = { .size = sizeof plain,
-				  .lr = one, .first = YOKE_NONE, .scale = YOKE_NONE }, heavy = plain;
+				  .lr = one,
+				  .first = YOKE_NONE,
+				  .scale = YOKE_NONE },
+			heavy = plain;
 	heavy.momentum = 0.9;
 
 	FAIL(yoke_grad(NULL, 1, p, got), EINVAL, "NULL");
@@ -329,7 +340,9 @@ static void of_sizes(void)
 	static const float two[6] = { 2, 2, 2, 2, 2, 2 };
 	float got[6];
 	yoke_tensor *v = yoke_variable("v", yoke_f32, 2, d23);
-	struct yoke_sgd sgd = { .lr = one, .first = YOKE_NONE, .scale = YOKE_NONE, .weight_decay = 1 };
+	struct yoke_sgd sgd = {
+		.lr = one, .first = YOKE_NONE, .scale = YOKE_NONE, .weight_decay = 1
+	};
 	struct {
 		struct yoke_fallback known;
 		char more[16];
@@ -353,16 +366,21 @@ static void of_sizes(void)
 		yoke_tensor *g = yoke_mul(v, yoke_const(2));
 		int err = yoke_sgd_step(1, &v, &g, NULL, &sgd);
 		err = err ? err : yoke_read(v, got, sizeof got);
-		ok(!err && got[5] == (i < 1 ? -2 : -4), "a struct of %zu bytes: %g", size[i], got[5]);
+		ok(!err && got[5] == (i < 1 ? -2 : -4), "a struct of %zu bytes: %g", size[i],
+		   got[5]);
 	}
-	static const size_t none[] = { 1, sizeof(size_t), offsetof(struct yoke_sgd, weight_decay) + 4, (1 << 16) + 8, SIZE_MAX };
+	static const size_t none[] = { 1, sizeof(size_t),
+				       offsetof(struct yoke_sgd, weight_decay) + 4, (1 << 16) + 8,
+				       SIZE_MAX };
 	for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
 		sgd.size = none[i];
-		FAIL(yoke_sgd_step(1, &v, &v, NULL, &sgd), EINVAL, "set size to sizeof(struct yoke_sgd)");
+		FAIL(yoke_sgd_step(1, &v, &v, NULL, &sgd), EINVAL,
+		     "set size to sizeof(struct yoke_sgd)");
 	}
 	fell[0].known.size = sizeof *fell;
 	memset(fell[1].more, 7, sizeof fell[1].more);
-	ok(yoke_fallbacks(2, &fell[0].known) == 0 && yoke_fallbacks(0, NULL) == 0 && fell[1].more[15] == 7,
+	ok(yoke_fallbacks(2, &fell[0].known) == 0 && yoke_fallbacks(0, NULL) == 0 &&
+		   fell[1].more[15] == 7,
 	   "nothing fell back");
 	yoke_free(v);
 }
@@ -379,16 +397,25 @@ static void of_half_a_list(void)
 				.lr = one, .first = YOKE_NONE, .scale = YOKE_NONE };
 
 	FAIL(yoke_sgd_step(2, p, g, NULL, &sgd), EINVAL, "tensor 1 of list 0 is no variable");
-	ok(!yoke_read(v, got, sizeof got) && got[0] == 2, "the first variable is unchanged: %g", got[0]);
+	ok(!yoke_read(v, got, sizeof got) && got[0] == 2, "the first variable is unchanged: %g",
+	   got[0]);
 	// one variable twice: one of two new values would be lost
-	yoke_tensor *w = yoke_variable("w", yoke_f32, 2, d23), *twice[] = { v, w, v }, *once[] = { v, w }, *three[] = { v, v, v };
-	struct yoke_sgd heavy = { .size = sizeof heavy, .lr = one, .first = one, .scale = YOKE_NONE, .momentum = 0.5 };
-	struct yoke_adamw adamw = { .size = sizeof adamw, .lr = one, .c1 = one, .c2 = one, .scale = YOKE_NONE };
-	struct yoke_lamb lamb = { .size = sizeof lamb, .lr = one, .c1 = one, .c2 = one, .scale = YOKE_NONE };
+	yoke_tensor *w = yoke_variable("w", yoke_f32, 2, d23), *twice[] = { v, w, v },
+		    *once[] = { v, w }, *three[] = { v, v, v };
+	struct yoke_sgd heavy = {
+		.size = sizeof heavy, .lr = one, .first = one, .scale = YOKE_NONE, .momentum = 0.5
+	};
+	struct yoke_adamw adamw = {
+		.size = sizeof adamw, .lr = one, .c1 = one, .c2 = one, .scale = YOKE_NONE
+	};
+	struct yoke_lamb lamb = {
+		.size = sizeof lamb, .lr = one, .c1 = one, .c2 = one, .scale = YOKE_NONE
+	};
 	FAIL(yoke_sgd_step(3, twice, three, NULL, &sgd), EINVAL, "variable v is given twice");
 	FAIL(yoke_sgd_step(1, once, three, once, &heavy), EINVAL, "variable v is given twice");
 	FAIL(yoke_adamw_step(2, once, three, once, once, &adamw), EINVAL, "is given twice");
-	FAIL(yoke_lamb_step(1, once, three, twice + 1, once, &lamb), EINVAL, "variable v is given twice");
+	FAIL(yoke_lamb_step(1, once, three, twice + 1, once, &lamb), EINVAL,
+	     "variable v is given twice");
 	ok(!yoke_read(v, got, sizeof got) && got[0] == 2, "and nothing is assigned: %g", got[0]);
 	yoke_free(w);
 	yoke_free(v);
@@ -403,16 +430,21 @@ static void of_second_errors(void)
 	yoke_read(outer, f, sizeof f);
 	yoke_add(x, flat);
 	ok(yoke_error_code() == YOKE_ESHAPE, "an error that stays: %s", yoke_error());
-	int err[] = { yoke_assign(x, inner), yoke_assign(x, dbl), yoke_read(inner, f, sizeof f),
-		      yoke_eval(1, &inner), yoke_grad(yoke_mean(x, YOKE_ALL), 1, &inner, got),
-		      yoke_put(x, NULL, sizeof f), yoke_read(x, f, 1),
-		      yoke_sgd_step(1, &x, &x, NULL, &(struct yoke_sgd){ .size = sizeof(struct yoke_sgd),
-									 .momentum = 1 }) };
+	int err[] = { yoke_assign(x, inner),
+		      yoke_assign(x, dbl),
+		      yoke_read(inner, f, sizeof f),
+		      yoke_eval(1, &inner),
+		      yoke_grad(yoke_mean(x, YOKE_ALL), 1, &inner, got),
+		      yoke_put(x, NULL, sizeof f),
+		      yoke_read(x, f, 1),
+		      yoke_sgd_step(1, &x, &x, NULL,
+				    &(struct yoke_sgd){ .size = sizeof(struct yoke_sgd),
+							.momentum = 1 }) };
 	static const int want[] = { 0,		 YOKE_EDTYPE, 0, 0, 0, YOKE_ESHAPE,
 				    YOKE_ESHAPE, YOKE_EINVAL };
 	for (size_t i = 0; i < sizeof err / sizeof *err; i++)
-		ok(err[i] == want[i], "call %zu after it: %s, wanted %s", i, yoke_error_name(err[i]),
-		   yoke_error_name(want[i]));
+		ok(err[i] == want[i], "call %zu after it: %s, wanted %s", i,
+		   yoke_error_name(err[i]), yoke_error_name(want[i]));
 	ok(yoke_error_code() == YOKE_ESHAPE, "the first error is kept: %s", yoke_error());
 	yoke_error_clear();
 }
@@ -516,7 +548,8 @@ static void is_open(const char *name, const char *value)
 		return;
 	const int err = yoke_setting_set(name, value);
 	yoke_setting_get(name, now, sizeof now);
-	ok(!err && !strcmp(now, value), "%s=%s may be set later: it is %s %s", name, value, now, yoke_error());
+	ok(!err && !strcmp(now, value), "%s=%s may be set later: it is %s %s", name, value, now,
+	   yoke_error());
 	ok(!yoke_setting_set(name, was), "and %s again", was);
 }
 
@@ -531,16 +564,21 @@ static void of_settings(void)
 	FAIL(yoke_setting_set("../x.y", "1"), ENOENT, "no setting");
 	// read once, with the devices
 	static const char *const late[][2] = {
-		{ "memory", "123M" },	{ "pool", "0" },	   { "threads", "61" },	    { "cpu.isa", "bogus" },
-		{ "cpu.devices", "3" }, { "cpu.gemm", "onednn" },  { "cpu.lapack", "1" },   { "cpu.stream", "123" },
-		{ "qmatmul", "int8" },	{ "quirks", "/tmp/x" },	   { "memory.history", "1" }, { "cpu.resolvent_entry", "disc" },
+		{ "memory", "123M" },        { "pool", "0" },
+		{ "threads", "61" },         { "cpu.isa", "bogus" },
+		{ "cpu.devices", "3" },      { "cpu.gemm", "onednn" },
+		{ "cpu.lapack", "1" },       { "cpu.stream", "123" },
+		{ "qmatmul", "int8" },       { "quirks", "/tmp/x" },
+		{ "memory.history", "1" },   { "cpu.resolvent_entry", "disc" },
 		{ "plugin.path", "/tmp/x" }, { "cpu.resolvent_chunk", "7" },
 	};
 	// read at each use, or when a context is made
-	static const char *const later[][2] = { { "plan.max", "63" },  { "memory.events", "77" }, { "memory.snapshot", "x" },
-						{ "sync", "warn" },    { "graph.max", "99999" },  { "graph.warn", "99999" },
-						{ "trace.ops", "1" },  { "eager", "1" },	  { "profiler_ranges", "1" },
-						{ "strict", "1" },     { "cache.max", "1M" },	  { "graph.handles", "99" } };
+	static const char *const later[][2] = {
+		{ "plan.max", "63" }, { "memory.events", "77" }, { "memory.snapshot", "x" },
+		{ "sync", "warn" },   { "graph.max", "99999" },  { "graph.warn", "99999" },
+		{ "trace.ops", "1" }, { "eager", "1" },          { "profiler_ranges", "1" },
+		{ "strict", "1" },    { "cache.max", "1M" },     { "graph.handles", "99" }
+	};
 	yoke_free(yoke_full(yoke_f32, 0, NULL, 1)); // makes a context
 	for (size_t i = 0; i < sizeof late / sizeof *late; i++)
 		is_late(late[i][0], late[i][1]);
@@ -557,9 +595,12 @@ static void of_settings(void)
 // Settings of the OpenCL backend, which is loaded here.
 static void of_plugin_settings(void)
 {
-	static const char *const late[][2] = { { "opencl.platform", "x" }, { "opencl.preset", "cpu" },	{ "opencl.split", "2" },
-					       { "opencl.stream", "123" }, { "opencl.binaries", "0" }, { "selftest", "0" } };
-	static const char *const later[][2] = { { "opencl.profile", "1" }, { "opencl.clblast", "0" } };
+	static const char *const late[][2] = {
+		{ "opencl.platform", "x" }, { "opencl.preset", "cpu" }, { "opencl.split", "2" },
+		{ "opencl.stream", "123" }, { "opencl.binaries", "0" }, { "selftest", "0" }
+	};
+	static const char *const later[][2] = { { "opencl.profile", "1" },
+						{ "opencl.clblast", "0" } };
 	is_open("selftest", "force"); // the CPU backend has none
 	yoke_context *ctx = yoke_context_new("opencl");
 	if (!ctx) {
@@ -621,10 +662,12 @@ int main(void)
 	of_absent(YOKE_NONE, "YOKE_NONE");
 	of_absent(NULL, "NULL");
 	yoke_tensor *sum = yoke_add(x, x);
-	ok(yoke_read(sum, got, sizeof got) == 0 && got[5] == 0, "the context is usable afterwards: %s",
-	   yoke_error());
+	ok(yoke_read(sum, got, sizeof got) == 0 && got[5] == 0,
+	   "the context is usable afterwards: %s", yoke_error());
 	ok(yoke_scope_end(s) == 0, "and the scope ends: %s", yoke_error());
-	yoke_tensor *all[] = { x, y, row, cube, vec, flat, wide, yes, ids, row_ids, whole, dbl, one };
+	yoke_tensor *all[] = {
+		x, y, row, cube, vec, flat, wide, yes, ids, row_ids, whole, dbl, one
+	};
 	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
 		yoke_free(all[i]);
 	return done();

@@ -15,7 +15,8 @@
 // ---- the column ----
 
 static const char *const to_half = " matmul attention grouped_matmul conv conv_x conv_w qlinear ";
-static const char *const to_f32 = " pow exp log log1p expm1 sum prod reduce_max reduce_min cumsum cumprod resolvent"
+static const char *const to_f32 =
+	" pow exp log log1p expm1 sum prod reduce_max reduce_min cumsum cumprod resolvent"
 	" eigh cholesky solve_triangular lu solve inv det slogdet cofactor qr lstsq svd pinv matrix_exp"
 	" moments asin acos atan atan2 lgamma digamma erfinv hypot"
 	" sparse sparse_x sparse_w fft recurrent ctc grid_sample ";
@@ -32,8 +33,11 @@ static void column(void)
 		const struct yk_op_def *row = yk_op_def(op);
 		char name[64];
 		snprintf(name, sizeof name, " %s ", row->name);
-		int want = strstr(to_half, name) ? YK_CAST_HALF : strstr(to_f32, name) ? YK_CAST_F32 :
-			   strstr(widest, name) ? YK_CAST_WIDEST : strstr(inside, name) ? YK_CAST_INSIDE : YK_CAST_NONE;
+		int want = strstr(to_half, name) ? YK_CAST_HALF :
+			   strstr(to_f32, name)  ? YK_CAST_F32 :
+			   strstr(widest, name)  ? YK_CAST_WIDEST :
+			   strstr(inside, name)  ? YK_CAST_INSIDE :
+						   YK_CAST_NONE;
 		if (row->cast != want)
 			ok(false, "%s: %s, want %s", row->name, names[row->cast], names[want]);
 	}
@@ -54,8 +58,8 @@ static yoke_tensor *filled(int dtype, int rank, const int64_t *dims)
 static void gives(yoke_tensor *y, int want, const char *what)
 {
 	int got = y ? yoke_dtype(y) : 0;
-	ok(got == want, "%s: %s %s%s", what, yoke_dtype_name(half), got ? yoke_dtype_name(got) : yoke_error(),
-	   got == want ? "" : ", another is wanted");
+	ok(got == want, "%s: %s %s%s", what, yoke_dtype_name(half),
+	   got ? yoke_dtype_name(got) : yoke_error(), got == want ? "" : ", another is wanted");
 	yoke_error_clear();
 }
 
@@ -64,9 +68,12 @@ static void calls(void)
 {
 	const int other = half == yoke_f16 ? yoke_bf16 : yoke_f16;
 	yoke_scope *s = yoke_scope_begin("calls");
-	yoke_tensor *x = filled(half, 2, square), *f = filled(yoke_f32, 2, square), *v = filled(yoke_f32, 1, square);
-	yoke_tensor *o = filled(other, 2, square), *d = filled(yoke_f64, 2, square), *hv = filled(half, 1, square);
-	yoke_tensor *i = yoke_iota(yoke_i32, 2, square, 0), *ids = yoke_iota(yoke_i32, 1, square, 0);
+	yoke_tensor *x = filled(half, 2, square), *f = filled(yoke_f32, 2, square),
+		    *v = filled(yoke_f32, 1, square);
+	yoke_tensor *o = filled(other, 2, square), *d = filled(yoke_f64, 2, square),
+		    *hv = filled(half, 1, square);
+	yoke_tensor *i = yoke_iota(yoke_i32, 2, square, 0),
+		    *ids = yoke_iota(yoke_i32, 1, square, 0);
 	const int64_t four[] = { 1, N, 2, 4 }, table[] = { N, 2 };
 	yoke_tensor *q = filled(yoke_f32, 4, four), *k = filled(half, 4, four);
 	yoke_tensor *c = filled(yoke_f32, 2, table), *hc = filled(half, 2, table);
@@ -82,7 +89,8 @@ static void calls(void)
 	gives(yoke_linear(x, f, YOKE_NONE), half, "linear without b");
 	gives(yoke_attention(q, k, q, YOKE_NONE, 1, 0, 0), half, "attention");
 	gives(yoke_attention(q, k, q, mask, 0, 0, 0), half, "attention with a mask of f32");
-	gives(yoke_attention_keys(q, k, k, yoke_scalar(3), YOKE_NONE, 1, 0, 0), half, "attention_keys");
+	gives(yoke_attention_keys(q, k, k, yoke_scalar(3), YOKE_NONE, 1, 0, 0), half,
+	      "attention_keys");
 	gives(yoke_add(x, x), half, "add of half");
 	gives(yoke_add(x, f), yoke_f32, "add of half and f32");
 	gives(yoke_mul(x, o), yoke_f32, "mul of both halves");
@@ -149,7 +157,8 @@ static void numbers(void)
 	yoke_read(yoke_pow(h, yoke_const(0.1)), got, sizeof *got);
 	yoke_read(yoke_pow(h, yoke_scalar(0.1)), got + 1, sizeof *got);
 	for (int i = 0; i < 2; i++)
-		near(&(double){ (double)got[i] }, &(double){ pow(x, 0.1) }, 1, 1e-6, 1, i ? "a scalar" : "a literal");
+		near(&(double){ (double)got[i] }, &(double){ pow(x, 0.1) }, 1, 1e-6, 1,
+		     i ? "a scalar" : "a literal");
 	ok(!yoke_scope_end(s), "numbers %s", yoke_error());
 }
 
@@ -174,10 +183,12 @@ static void scopes(void)
 {
 	yoke_scope *outer = yoke_scope_begin("outer"), *s;
 	yoke_autocast(half, "norm*,head, layer1/mlp");
-	ok(product_in("a") == half && product_in("layer0/mlp") == half && product_in("layer11/mlp") == half,
+	ok(product_in("a") == half && product_in("layer0/mlp") == half &&
+		   product_in("layer11/mlp") == half,
 	   "names that do not match a pattern");
 	ok(product_in("norm") == yoke_f32 && product_in("layer0/norm2") == yoke_f32 &&
-	   product_in("head/inner") == yoke_f32 && product_in("layer1/mlp") == yoke_f32, "names that match");
+		   product_in("head/inner") == yoke_f32 && product_in("layer1/mlp") == yoke_f32,
+	   "names that match");
 	ok(product_in("layer1") == half && product_in("mlp") == half && product_in("ahead") == half,
 	   "substrings of a pattern, and longer names");
 	s = yoke_scope_begin("norm");
@@ -191,7 +202,8 @@ static void scopes(void)
 	yoke_autocast(half == yoke_f16 ? yoke_bf16 : yoke_f16, NULL);
 	ok(product_in("a") == (half == yoke_f16 ? yoke_bf16 : yoke_f16), "another scope has casts");
 	yoke_scope_end(s);
-	ok(product_in("a") == half && product_in("norm") == yoke_f32, "the former state is restored");
+	ok(product_in("a") == half && product_in("norm") == yoke_f32,
+	   "the former state is restored");
 	ok(!yoke_scope_end(outer), "each pattern matched a scope %s", yoke_error());
 	ok(product_in("a") == yoke_f32, "outside of the scope casts are disabled");
 
@@ -199,7 +211,8 @@ static void scopes(void)
 	yoke_autocast(half, "norm*,haed");
 	product_in("norm1");
 	int err = yoke_scope_end(outer);
-	ok(err == YOKE_EINVAL && strstr(yoke_error(), "haed"), "a pattern that matches no scope: %s", yoke_error());
+	ok(err == YOKE_EINVAL && strstr(yoke_error(), "haed"),
+	   "a pattern that matches no scope: %s", yoke_error());
 	yoke_error_clear();
 	ok(product_in("norm") == yoke_f32 && yoke_autocast(yoke_f64, NULL) == YOKE_EDTYPE,
 	   "a dtype that is no half: %s", yoke_error());
@@ -254,7 +267,8 @@ static void weights(void)
 		for (int i = 0; i < 3; i++)
 			x = yoke_matmul(x, w, 0);
 		int err = yoke_grad(yoke_sum(x, YOKE_ALL), 1, &w, &g);
-		ok(!err && yoke_dtype(g) == yoke_f32, "the gradient of an f32 variable is f32 %s", yoke_error());
+		ok(!err && yoke_dtype(g) == yoke_f32, "the gradient of an f32 variable is f32 %s",
+		   yoke_error());
 		uint64_t before = launches();
 		yoke_read(g, mixed ? got : want, sizeof got);
 		steps[mixed] = launches() - before;
@@ -265,16 +279,19 @@ static void weights(void)
 		a[i] = (double)got[i], b[i] = (double)want[i], max = fmax(max, fabs(b[i]));
 	near(a, b, N * N, half == yoke_f16 ? 0.01 : 0.08, max, "and close to the f32 gradient");
 	// x and w; the returned gradient is added to the sum of gradients
-	ok(tap_eager() || steps[1] <= steps[0] + 2, "w is cast once: %d launches, %d in f32", (int)steps[1],
-	   (int)steps[0]);
+	ok(tap_eager() || steps[1] <= steps[0] + 2, "w is cast once: %d launches, %d in f32",
+	   (int)steps[1], (int)steps[0]);
 	yoke_free(w);
 }
 
 // Gradients by u, used in one product, and by v, used in two, in the second of two passes; the
 // launches of both.
-static void two_passes(bool hold, bool change, float (*x)[N * N], float (*got)[N * N], uint64_t *count)
+static void two_passes(bool hold, bool change, float (*x)[N * N], float (*got)[N * N],
+		       uint64_t *count)
 {
-	yoke_tensor *w[] = { yoke_variable("u", yoke_f32, 2, square), yoke_variable("v", yoke_f32, 2, square) }, *g[2];
+	yoke_tensor *w[] = { yoke_variable("u", yoke_f32, 2, square),
+			     yoke_variable("v", yoke_f32, 2, square) },
+		    *g[2];
 	struct yoke_context *ctx = yk_current();
 	bool good = true;
 	for (int k = 0; k < 2; k++)
@@ -298,7 +315,8 @@ static void two_passes(bool hold, bool change, float (*x)[N * N], float (*got)[N
 		if (change)
 			yoke_put(w[0], x[3], sizeof *x);
 	}
-	ok(good, "two passes%s%s %s", hold ? ", casts are held" : "", change ? ", u changes" : "", yoke_error());
+	ok(good, "two passes%s%s %s", hold ? ", casts are held" : "", change ? ", u changes" : "",
+	   yoke_error());
 	yoke_free(w[0]);
 	yoke_free(w[1]);
 }
@@ -312,11 +330,13 @@ static void held(void)
 	for (int change = 0; change < 2; change++) {
 		for (int hold = 0; hold < 2; hold++)
 			two_passes(hold, change, x, got[hold], count[hold]);
-		ok(!memcmp(got[0], got[1], sizeof *got), "gradients of both passes are equal, bit for bit");
-		ok(tap_eager() || (count[1][0] == count[0][0] && count[1][1] == count[0][1] - !change),
+		ok(!memcmp(got[0], got[1], sizeof *got),
+		   "gradients of both passes are equal, bit for bit");
+		ok(tap_eager() ||
+			   (count[1][0] == count[0][0] && count[1][1] == count[0][1] - !change),
 		   "u is cast in the first pass%s: %d and %d launches, %d and %d if nothing is held",
-		   change ? ", and as it changes in the second" : " alone", (int)count[1][0], (int)count[1][1],
-		   (int)count[0][0], (int)count[0][1]);
+		   change ? ", and as it changes in the second" : " alone", (int)count[1][0],
+		   (int)count[1][1], (int)count[0][0], (int)count[0][1]);
 	}
 }
 
@@ -328,9 +348,12 @@ static uint64_t launched(enum kernel kind, int dtype)
 {
 	const int64_t four[] = { 1, N, 2, 4 }, table[] = { N, 2 };
 	yoke_scope *s = yoke_scope_begin("kernel");
-	yoke_tensor *x = yoke_variable("x", dtype, 2, square), *q = yoke_variable("q", dtype, 4, four), *g[1];
-	yoke_tensor *v = yoke_variable("v", yoke_f32, 1, square), *c = yoke_variable("c", yoke_f32, 2, table);
-	yoke_tensor *m = yoke_variable("m", yoke_f32, 2, square), *u = yoke_variable("u", yoke_f32, 2, square);
+	yoke_tensor *x = yoke_variable("x", dtype, 2, square),
+		    *q = yoke_variable("q", dtype, 4, four), *g[1];
+	yoke_tensor *v = yoke_variable("v", yoke_f32, 1, square),
+		    *c = yoke_variable("c", yoke_f32, 2, table);
+	yoke_tensor *m = yoke_variable("m", yoke_f32, 2, square),
+		    *u = yoke_variable("u", yoke_f32, 2, square);
 	yoke_tensor *ids = yoke_variable("ids", yoke_i32, 1, square);
 	yoke_tensor *all[] = { x, q, v, c, m, u, ids }, *y = NULL, *of = x, *lr = yoke_scalar(0.1);
 	yoke_eval(7, all);
@@ -349,8 +372,13 @@ static uint64_t launched(enum kernel kind, int dtype)
 	else if (kind == ROPE)
 		y = yoke_rope(of = q, c, c);
 	if (kind == ADAMW) {
-		yoke_adamw_step(1, &x, &x, &m, &u, &(struct yoke_adamw){ .size = sizeof(struct yoke_adamw),
-				.lr = lr, .c1 = lr, .c2 = lr, .scale = YOKE_NONE, .skip = YOKE_NONE });
+		yoke_adamw_step(1, &x, &x, &m, &u,
+				&(struct yoke_adamw){ .size = sizeof(struct yoke_adamw),
+						      .lr = lr,
+						      .c1 = lr,
+						      .c2 = lr,
+						      .scale = YOKE_NONE,
+						      .skip = YOKE_NONE });
 		yoke_eval(0, NULL);
 	} else {
 		yoke_grad(kind == ENTROPY ? y : yoke_sum(y, YOKE_ALL), 1, &of, g);
@@ -365,12 +393,14 @@ static uint64_t launched(enum kernel kind, int dtype)
 
 static void kernels(void)
 {
-	static const char *const names[KERNELS] = { "softmax", "layer_norm", "rms_norm", "cross_entropy", "attention",
-						    "rope", "adamw" };
+	static const char *const names[KERNELS] = { "softmax",       "layer_norm", "rms_norm",
+						    "cross_entropy", "attention",  "rope",
+						    "adamw" };
 	for (int k = 0; k < KERNELS; k++) {
-		uint64_t single = launched((enum kernel)k, yoke_f32), mixed = launched((enum kernel)k, half);
-		ok(mixed == single, "%s, cast and back: %d launches in %s, %d in f32", names[k], (int)mixed,
-		   yoke_dtype_name(half), (int)single);
+		uint64_t single = launched((enum kernel)k, yoke_f32),
+			 mixed = launched((enum kernel)k, half);
+		ok(mixed == single, "%s, cast and back: %d launches in %s, %d in f32", names[k],
+		   (int)mixed, yoke_dtype_name(half), (int)single);
 	}
 }
 
@@ -392,14 +422,17 @@ static void saturated(void)
 	yoke_grad(yoke_sum(yoke_slice(to, 1, 0, W - 1, 1), YOKE_ALL), 1, &v, &dv);
 	bool good = !yoke_read(to, y, sizeof y) && !yoke_read(dv, g, sizeof g);
 	for (int i = 0; i < W - 1; i++) {
-		const float max = half == yoke_f16 ? 65504 : INFINITY, c = fminf(fmaxf(w[i], -max), max);
+		const float max = half == yoke_f16 ? 65504 : INFINITY,
+			    c = fminf(fmaxf(w[i], -max), max);
 		const double want = x * (double)c, near = half == yoke_f16 ? 0x1p-11 : 0x1p-8;
-		good = good && fabs(y[i] - want) <= near * fabs(want) + 0x1p-25 && g[i] > 0 && g[i] <= x &&
-		       (fabsf(w[i]) > max || g[i] == x);
+		good = good && fabs(y[i] - want) <= near * fabs(want) + 0x1p-25 && g[i] > 0 &&
+		       g[i] <= x && (fabsf(w[i]) > max || g[i] == x);
 	}
 	good = good && !isfinite(y[W - 1]);
-	ok(good && !yoke_scope_end(s), "%s: weights of 1e6, -7e4, 65504, 65510 give %g %g %g %g, gradients %g %g: %s",
-	   yoke_dtype_name(half), (double)y[0], (double)y[1], (double)y[2], (double)y[3], (double)g[0], (double)g[4], yoke_error());
+	ok(good && !yoke_scope_end(s),
+	   "%s: weights of 1e6, -7e4, 65504, 65510 give %g %g %g %g, gradients %g %g: %s",
+	   yoke_dtype_name(half), (double)y[0], (double)y[1], (double)y[2], (double)y[3],
+	   (double)g[0], (double)g[4], yoke_error());
 	yoke_error_clear();
 	yoke_free(v);
 }

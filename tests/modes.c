@@ -19,8 +19,10 @@ static yoke_tensor *p[PARAMS], *m[PARAMS], *v[PARAMS];
 
 static void make_params(void)
 {
-	static const int64_t dims[PARAMS][2] = { { V, E }, { T, E }, { E, 0 }, { E, 0 }, { 3 * E, E },
-		{ 3 * E, 0 }, { E, E }, { E, 0 }, { 4 * E, E }, { 4 * E, 0 }, { E, 4 * E }, { E, 0 } };
+	static const int64_t dims[PARAMS][2] = {
+		{ V, E }, { T, E }, { E, 0 },     { E, 0 },     { 3 * E, E }, { 3 * E, 0 },
+		{ E, E }, { E, 0 }, { 4 * E, E }, { 4 * E, 0 }, { E, 4 * E }, { E, 0 }
+	};
 	for (int i = 0; i < PARAMS; i++) {
 		int rank = dims[i][1] ? 2 : 1;
 		size_t n = (size_t)(dims[i][0] * (rank > 1 ? dims[i][1] : 1));
@@ -48,7 +50,8 @@ static yoke_tensor *forward(yoke_tensor *ids)
 	yoke_scope *s = yoke_scope_begin("block");
 	yoke_tensor *n = yoke_layer_norm(h, p[2], p[3], 1e-5);
 	yoke_tensor *qkv = yoke_linear(n, p[4], p[5]);
-	yoke_tensor *a = yoke_attention(head(qkv, 0), head(qkv, 1), head(qkv, 2), YOKE_NONE, 1, 0, 0.1);
+	yoke_tensor *a =
+		yoke_attention(head(qkv, 0), head(qkv, 1), head(qkv, 2), YOKE_NONE, 1, 0, 0.1);
 	a = yoke_linear(yoke_reshape(a, 3, DIMS(B, T, E)), p[6], p[7]);
 	h = yoke_add(h, yoke_dropout(a, 0.1));
 	n = yoke_rms_norm(h, p[2], 1e-5);
@@ -76,7 +79,8 @@ static uint64_t decode(uint64_t hash)
 		x = yoke_reshape(yoke_linear(x, p[4], p[5]), 4, DIMS(1, 1, 3 * H, D));
 		yoke_assign_at(k, start, yoke_slice(x, 2, H, 2 * H, 1));
 		yoke_assign_at(val, start, yoke_slice(x, 2, 2 * H, 3 * H, 1));
-		yoke_read(yoke_attention_keys(yoke_slice(x, 2, 0, H, 1), k, val, n, YOKE_NONE, 1, 0, 0),
+		yoke_read(yoke_attention_keys(yoke_slice(x, 2, 0, H, 1), k, val, n, YOKE_NONE, 1, 0,
+					      0),
 			  out, sizeof out);
 		hash = yk_hash(out, sizeof out, hash);
 		yoke_scope_end(s);
@@ -106,8 +110,8 @@ static int run(void)
 		yoke_tensor *loss = forward(x);
 		yoke_grad(loss, PARAMS, p, g);
 		yoke_tensor *norm = yoke_global_norm(PARAMS, g);
-		yoke_tensor *scale = yoke_min(yoke_div(yoke_const(1), yoke_add(norm, yoke_const(1e-6))),
-					      yoke_const(1));
+		yoke_tensor *scale = yoke_min(
+			yoke_div(yoke_const(1), yoke_add(norm, yoke_const(1e-6))), yoke_const(1));
 		struct yoke_adamw o = { .size = sizeof o, lr, c1, c2, scale, 0.9, 0.99, 1e-8, 0.1 };
 		yoke_adamw_step(PARAMS, p, g, m, v, &o);
 		yoke_read(yoke_concat(2, (yoke_tensor *[]){ yoke_reshape(loss, 1, DIMS(1)),
@@ -157,9 +161,19 @@ int main(int argc, char **argv)
 		return run();
 	}
 	static const char *const mode[] = {
-		"YOKE_THREADS=1", "YOKE_THREADS=2", "YOKE_PLAN_MAX=0", "YOKE_FUSE=0", "YOKE_DONATE=0",
-		"YOKE_EAGER=1", "YOKE_EAGER=1 YOKE_THREADS=1", "YOKE_CHECK=nan",
-		"YOKE_TRACE_OPS=1 YOKE_SYNC=1", "YOKE_ARENA=0", "YOKE_PLAN_CSE=0", "YOKE_POOL=off", "YOKE_PLAN_HASH=0",
+		"YOKE_THREADS=1",
+		"YOKE_THREADS=2",
+		"YOKE_PLAN_MAX=0",
+		"YOKE_FUSE=0",
+		"YOKE_DONATE=0",
+		"YOKE_EAGER=1",
+		"YOKE_EAGER=1 YOKE_THREADS=1",
+		"YOKE_CHECK=nan",
+		"YOKE_TRACE_OPS=1 YOKE_SYNC=1",
+		"YOKE_ARENA=0",
+		"YOKE_PLAN_CSE=0",
+		"YOKE_POOL=off",
+		"YOKE_PLAN_HASH=0",
 		"YOKE_FUSE=0 YOKE_DONATE=0 YOKE_ARENA=0 YOKE_THREADS=1",
 	};
 	char want[256] = "no line", got[256] = "no line";
@@ -177,6 +191,7 @@ int main(int argc, char **argv)
 	// decomposed, the numbers are close but not equal
 	bool good = line_of(argv[0], "YOKE_PLAN_NAMED=0", got, sizeof got);
 	double other = good ? atof(strstr(got, "loss ") + 5) : NAN;
-	ok(fabs(other - loss) < 1e-4 * loss, "loss with named ops decomposed %.9g, by their kernels %.9g", other, loss);
+	ok(fabs(other - loss) < 1e-4 * loss,
+	   "loss with named ops decomposed %.9g, by their kernels %.9g", other, loss);
 	return done();
 }

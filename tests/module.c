@@ -96,7 +96,8 @@ static void same(yoke_tensor *y, const double *want, int n, const char *what)
 
 // ---- layers ----
 
-static void linear_ref(const double *x, int rows, int in, int out, const double *w, const double *b, double *y)
+static void linear_ref(const double *x, int rows, int in, int out, const double *w, const double *b,
+		       double *y)
 {
 	for (int r = 0; r < rows; r++)
 		for (int o = 0; o < out; o++) {
@@ -112,14 +113,16 @@ static void test_linear(void)
 	for (int bias = 0; bias < 2; bias++) {
 		yoke_scope *s = yoke_scope_begin("linear");
 		yoke_module *m = yoke_nn_linear(E, 6, bias);
-		// of n numbers that are uniform in -1 .. 1 none is above 0.9 once in 1e187, their mean is 13 deviations of 1/sqrt(3 n)
+		// of n numbers that are uniform in -1 .. 1 none is above 0.9 once in 1e187, their
+		// mean is 13 deviations of 1/sqrt(3 n)
 		enum { IN = 64, OUT = 64 };
 		yoke_module *wide = yoke_nn_linear(IN, OUT, bias);
 		double bound = 0, sum = 0;
 		param(wide, "weight", w);
 		for (int i = 0; i < IN * OUT; i++)
 			bound = fmax(bound, fabs(w[i])), sum += w[i];
-		ok(bound <= 1 / sqrt(IN) && bound > 0.9 / sqrt(IN) && fabs(sum / (IN * OUT)) < 0.12 / sqrt(IN),
+		ok(bound <= 1 / sqrt(IN) && bound > 0.9 / sqrt(IN) &&
+			   fabs(sum / (IN * OUT)) < 0.12 / sqrt(IN),
 		   "initial weights are uniform: %g, mean %g", bound, sum / (IN * OUT));
 		yoke_module_free(wide);
 		shaken(m);
@@ -166,7 +169,8 @@ static void test_norms(void)
 			const int c = k < 2 ? i % E : i / 6 % 4;
 			y[i] = y[i] * w[c] + (k == 1 ? 0 : b[c]);
 		}
-		same(yoke_call(m[k], in), y, n, (const char *[]){ "layer norm", "rms norm", "group norm" }[k]);
+		same(yoke_call(m[k], in), y, n,
+		     (const char *[]){ "layer norm", "rms norm", "group norm" }[k]);
 		yoke_module_free(m[k]);
 	}
 	yoke_scope_end(s);
@@ -228,8 +232,8 @@ static void test_batch_norm(void)
 }
 
 // x [B,T,E], context [B,S,E] in float64, with the module's own weights.
-static void attention_ref(yoke_module *m, const double *x, const double *context, int S, int H, int G, bool causal,
-			  double base, double *y)
+static void attention_ref(yoke_module *m, const double *x, const double *context, int S, int H,
+			  int G, bool causal, double base, double *y)
 {
 	enum { ROOM = B * 8 * E };
 	const int D = E / H;
@@ -255,7 +259,8 @@ static void attention_ref(yoke_module *m, const double *x, const double *context
 		const int rows = of ? S : T, wide = of ? G : H;
 		for (int i = 0; i < B * rows * wide; i++)
 			for (int d = 0; d < D / 2; d++) {
-				const double angle = i / wide % rows * pow(base, -2. * d / D), c = cos(angle), n = sin(angle);
+				const double angle = i / wide % rows * pow(base, -2. * d / D),
+					     c = cos(angle), n = sin(angle);
 				double *at = z + i * D + d, x0 = at[0], x1 = at[D / 2];
 				at[0] = x0 * c - x1 * n;
 				at[D / 2] = x1 * c + x0 * n;
@@ -277,7 +282,8 @@ static void attention_ref(yoke_module *m, const double *x, const double *context
 				mixed[i * D + d] += p[s] / sum * v[((r * S + s) * G + g) * D + d];
 		}
 	}
-	param(m, fused ? "proj.weight" : "out.weight", w), param(m, fused ? "proj.bias" : "out.bias", b);
+	param(m, fused ? "proj.weight" : "out.weight", w),
+		param(m, fused ? "proj.bias" : "out.bias", b);
 	linear_ref(mixed, B * T, E, E, w, b, y);
 }
 
@@ -287,17 +293,24 @@ static void test_attention(void)
 	for (int k = 0; k < 4; k++) {
 		yoke_scope *s = yoke_scope_begin("attention");
 		const struct yoke_nn_attention_options o = {
-			.size = sizeof o, .width = E, .heads = 4, .kv_heads = k & 1 ? 2 : 0, .causal = k != 1,
-			.bias = 1, .rope = k >= 2 ? 100 : 0,
+			.size = sizeof o,
+			.width = E,
+			.heads = 4,
+			.kv_heads = k & 1 ? 2 : 0,
+			.causal = k != 1,
+			.bias = 1,
+			.rope = k >= 2 ? 100 : 0,
 		};
 		const int S = k == 1 ? 7 : T;
 		yoke_module *m = shaken(yoke_nn_attention(&o));
-		yoke_tensor *in[] = { random_x(3, (int64_t[]){ B, T, E }, x), random_x(3, (int64_t[]){ B, S, E }, c) };
+		yoke_tensor *in[] = { random_x(3, (int64_t[]){ B, T, E }, x),
+				      random_x(3, (int64_t[]){ B, S, E }, c) };
 		yoke_tensor *out = NULL;
 		attention_ref(m, x, k == 1 ? c : x, S, 4, k & 1 ? 2 : 4, o.causal, o.rope, y);
 		yoke_forward(m, k == 1 ? 2 : 1, in, 1, &out);
-		same(out, y, B * T * E, (const char *[]){ "attention", "attention to a context, grouped", "attention with RoPE",
-							  "grouped attention with RoPE" }[k]);
+		same(out, y, B * T * E,
+		     (const char *[]){ "attention", "attention to a context, grouped",
+				       "attention with RoPE", "grouped attention with RoPE" }[k]);
 		yoke_module_free(m);
 		yoke_scope_end(s);
 	}
@@ -312,7 +325,13 @@ static void test_attention_cache(void)
 	double x[LIMIT], y[LIMIT], want[LIMIT];
 	for (int k = 0; k < 4; k++) {
 		const struct yoke_nn_attention_options o = {
-			.size = sizeof o, .width = E, .heads = H, .kv_heads = KV, .causal = 1, .bias = 1, .rope = k & 1 ? 50 : 0,
+			.size = sizeof o,
+			.width = E,
+			.heads = H,
+			.kv_heads = KV,
+			.causal = 1,
+			.bias = 1,
+			.rope = k & 1 ? 50 : 0,
 			.fused = k & 1,
 		};
 		const int caches = k < 2 ? 1 : B;
@@ -322,7 +341,8 @@ static void test_attention_cache(void)
 		yoke_scope *s = yoke_scope_begin("cache");
 		yoke_tensor *whole = random_x(3, (int64_t[]){ B, T, E }, x);
 		attention_ref(m, x, x, T, H, KV, true, o.rope, y);
-		same(yoke_call(m, whole), y, B * T * E, o.fused ? "fused attention" : "attention of groups");
+		same(yoke_call(m, whole), y, B * T * E,
+		     o.fused ? "fused attention" : "attention of groups");
 		for (int c = 0; c < caches; c++) {
 			in[1 + 4 * c] = yoke_keep(yoke_variable("keys", yoke_f32, 4, dims));
 			in[2 + 4 * c] = yoke_keep(yoke_variable("values", yoke_f32, 4, dims));
@@ -339,10 +359,13 @@ static void test_attention_cache(void)
 			yoke_forward(m, 1 + 4 * caches, in, 1, &out);
 			for (int i = 0; i < B * n * E; i++)
 				want[i] = y[(i / (n * E) * T + from) * E + i % (n * E)];
-			same(out, want, B * n * E, caches > 1 ? "tokens behind those of a cache each" : "tokens behind those of one cache");
+			same(out, want, B * n * E,
+			     caches > 1 ? "tokens behind those of a cache each" :
+					  "tokens behind those of one cache");
 		}
-		ok(yoke_forward(m, 4, in, 1, &out) == YOKE_EINVAL && strstr(yoke_error(), "seen of each cache"), "refused: %s",
-		   yoke_error());
+		ok(yoke_forward(m, 4, in, 1, &out) == YOKE_EINVAL &&
+			   strstr(yoke_error(), "seen of each cache"),
+		   "refused: %s", yoke_error());
 		yoke_error_clear();
 		for (int c = 0; c < caches; c++) {
 			yoke_free(in[1 + 4 * c]);
@@ -360,10 +383,20 @@ static void test_attention_cache(void)
 static yoke_module *network(double dropout)
 {
 	const struct yoke_nn_attention_options o = {
-		.size = sizeof o, .width = E, .heads = 2, .causal = 1, .bias = 1, .dropout = dropout, .rope = 50,
+		.size = sizeof o,
+		.width = E,
+		.heads = 2,
+		.causal = 1,
+		.bias = 1,
+		.dropout = dropout,
+		.rope = 50,
 	};
-	yoke_module *parts[] = { yoke_nn_embedding(11, E), yoke_nn_block(&o), yoke_nn_residual(yoke_nn_mlp(E, 9, E, "silu", dropout)),
-				 yoke_nn_rms_norm(E, 1e-5), yoke_nn_dropout(dropout), yoke_nn_linear(E, 6, 0) };
+	yoke_module *parts[] = { yoke_nn_embedding(11, E),
+				 yoke_nn_block(&o),
+				 yoke_nn_residual(yoke_nn_mlp(E, 9, E, "silu", dropout)),
+				 yoke_nn_rms_norm(E, 1e-5),
+				 yoke_nn_dropout(dropout),
+				 yoke_nn_linear(E, 6, 0) };
 	return yoke_nn_sequential(6, parts);
 }
 
@@ -408,7 +441,8 @@ static void test_gradients(void)
 				v[at] = x + (j ? -h : h);
 				yoke_put(p[i], v, bytes);
 				yoke_scope *in = yoke_scope_begin("loss");
-				yoke_read(yoke_cross_entropy(yoke_call(m, ids), targets, -1, 0), &l, sizeof l);
+				yoke_read(yoke_cross_entropy(yoke_call(m, ids), targets, -1, 0), &l,
+					  sizeof l);
 				yoke_scope_end(in);
 				side[j] = l;
 			}
@@ -425,7 +459,8 @@ static void test_gradients(void)
 	yoke_free(ids);
 	yoke_free(targets);
 	yoke_scope_end(s);
-	ok(good && looked == 3 * n && !wrong, "gradients of %d parameters, %d elements: %s", n, looked, yoke_error());
+	ok(good && looked == 3 * n && !wrong, "gradients of %d parameters, %d elements: %s", n,
+	   looked, yoke_error());
 	yoke_module_free(m);
 }
 
@@ -433,7 +468,10 @@ static int note(void *arg, const char *path, yoke_tensor *t, unsigned flags)
 {
 	char *to = arg;
 	(void)t;
-	strcat(strcat(strcat(to, path), flags & YOKE_MODULE_BUFFER ? "(buffer)" : flags & YOKE_MODULE_FROZEN ? "(frozen)" : ""), " ");
+	strcat(strcat(strcat(to, path), flags & YOKE_MODULE_BUFFER ? "(buffer)" :
+					flags & YOKE_MODULE_FROZEN ? "(frozen)" :
+								     ""),
+	       " ");
 	return 0;
 }
 
@@ -448,24 +486,35 @@ static void names_are(yoke_module *m, const char *want, const char *what)
 static void test_tree(void)
 {
 	yoke_tensor *p[8];
-	yoke_module *m = yoke_nn_sequential(4, (yoke_module *[]){ yoke_nn_embedding(6, 4), yoke_nn_batch_norm(5, 1e-5, .1),
-								  yoke_nn_linear(4, 6, 1), yoke_nn_dropout(0.5) });
-	names_are(m, "0.weight 1.weight 1.bias 1.running_mean(buffer) 1.running_var(buffer) 2.weight 2.bias ", "names");
-	ok(yoke_module_share(m, "2.weight", "0.weight") == 0 && yoke_module_find(m, "2.weight") == yoke_module_find(m, "0.weight"),
+	yoke_module *m = yoke_nn_sequential(
+		4, (yoke_module *[]){ yoke_nn_embedding(6, 4), yoke_nn_batch_norm(5, 1e-5, .1),
+				      yoke_nn_linear(4, 6, 1), yoke_nn_dropout(0.5) });
+	names_are(
+		m,
+		"0.weight 1.weight 1.bias 1.running_mean(buffer) 1.running_var(buffer) 2.weight 2.bias ",
+		"names");
+	ok(yoke_module_share(m, "2.weight", "0.weight") == 0 &&
+		   yoke_module_find(m, "2.weight") == yoke_module_find(m, "0.weight"),
 	   "a tied weight: %s", yoke_error());
-	names_are(m, "0.weight 1.weight 1.bias 1.running_mean(buffer) 1.running_var(buffer) 2.bias ",
+	names_are(m,
+		  "0.weight 1.weight 1.bias 1.running_mean(buffer) 1.running_var(buffer) 2.bias ",
 		  "comes once, under its first name");
-	ok(yoke_module_freeze(m, "*.weight,!0.*", 1) == 0 && yoke_module_parameters(m, 8, p, NULL) == 2,
-	   "an excluding pattern does not see the other name: %d left", yoke_module_parameters(m, 8, p, NULL));
+	ok(yoke_module_freeze(m, "*.weight,!0.*", 1) == 0 &&
+		   yoke_module_parameters(m, 8, p, NULL) == 2,
+	   "an excluding pattern does not see the other name: %d left",
+	   yoke_module_parameters(m, 8, p, NULL));
 	yoke_module_freeze(m, "*", 0);
 	ok(yoke_module_freeze(m, "1.*", 1) == 0 && yoke_module_parameters(m, 8, p, NULL) == 2,
 	   "two parameters are frozen");
-	names_are(m, "0.weight 1.weight(frozen) 1.bias(frozen) 1.running_mean(buffer) 1.running_var(buffer) 2.bias ",
-		  "and say so");
+	names_are(
+		m,
+		"0.weight 1.weight(frozen) 1.bias(frozen) 1.running_mean(buffer) 1.running_var(buffer) 2.bias ",
+		"and say so");
 	ok(yoke_module_training(yoke_module_at(m, 3)) && yoke_module_mode(m, 0) == 0 &&
 		   !yoke_module_training(yoke_module_at(m, 3)) && !yoke_module_at(m, 4),
 	   "the mode of a network applies to its layers");
-	ok(yoke_module_cast(m, yoke_bf16) == 0 && yoke_dtype(yoke_module_find(m, "2.weight")) == yoke_bf16 &&
+	ok(yoke_module_cast(m, yoke_bf16) == 0 &&
+		   yoke_dtype(yoke_module_find(m, "2.weight")) == yoke_bf16 &&
 		   yoke_module_find(m, "2.weight") == yoke_module_find(m, "0.weight"),
 	   "after a cast the weight is still tied: %s", yoke_error());
 	yoke_module_free(m);
@@ -474,7 +523,8 @@ static void test_tree(void)
 // Two linear layers of 4 to 4.
 static yoke_module *two_layers(void)
 {
-	return yoke_nn_sequential(2, (yoke_module *[]){ yoke_nn_linear(4, 4, 1), yoke_nn_linear(4, 4, 0) });
+	return yoke_nn_sequential(
+		2, (yoke_module *[]){ yoke_nn_linear(4, 4, 1), yoke_nn_linear(4, 4, 0) });
 }
 
 static void test_ties(void)
@@ -485,23 +535,31 @@ static void test_ties(void)
 	   "the first layer's weight is the second's: %s", yoke_error());
 	names_are(m, "0.weight 0.bias ", "and comes once, whichever was tied to the other");
 	ok(yoke_module_share(m, "0.weight", "1.weight") == 0, "tying again changes nothing");
-	ok(yoke_module_tie(l, "weight", m, "1.weight") == 0 && yoke_module_find(l, "weight") == yoke_module_find(m, "0.weight"),
+	ok(yoke_module_tie(l, "weight", m, "1.weight") == 0 &&
+		   yoke_module_find(l, "weight") == yoke_module_find(m, "0.weight"),
 	   "a layer of another network shares it as well: %s", yoke_error());
-	ok(yoke_module_tie(n, "0.weight", l, "weight") == 0 && yoke_module_share(n, "1.weight", "0.weight") == 0,
+	ok(yoke_module_tie(n, "0.weight", l, "weight") == 0 &&
+		   yoke_module_share(n, "1.weight", "0.weight") == 0,
 	   "and two layers of a third network: %s", yoke_error());
 	yoke_tensor *w = yoke_module_find(m, "0.weight");
 	float one[16], got[16];
 	for (int i = 0; i < 16; i++)
 		one[i] = (float)i, got[i] = NAN;
 	yoke_module_free(m);
-	ok(yoke_put(w, one, sizeof one) == 0 && yoke_read(yoke_module_find(n, "1.weight"), got, sizeof got) == 0 && got[15] == 15,
+	ok(yoke_put(w, one, sizeof one) == 0 &&
+		   yoke_read(yoke_module_find(n, "1.weight"), got, sizeof got) == 0 &&
+		   got[15] == 15,
 	   "it remains when its first network is freed: %s", yoke_error());
-	ok(yoke_module_cast(n, yoke_f64) == 0 && yoke_dtype(yoke_module_find(n, "0.weight")) == yoke_f64 &&
-		   yoke_module_find(n, "0.weight") == yoke_module_find(n, "1.weight") && yoke_module_parameters(n, 8, p, NULL) == 2,
+	ok(yoke_module_cast(n, yoke_f64) == 0 &&
+		   yoke_dtype(yoke_module_find(n, "0.weight")) == yoke_f64 &&
+		   yoke_module_find(n, "0.weight") == yoke_module_find(n, "1.weight") &&
+		   yoke_module_parameters(n, 8, p, NULL) == 2,
 	   "cast in one network, tied there");
-	ok(yoke_module_find(l, "weight") == w && yoke_dtype(w) == yoke_f32, "and unchanged in the other network");
+	ok(yoke_module_find(l, "weight") == w && yoke_dtype(w) == yoke_f32,
+	   "and unchanged in the other network");
 	const int code = yoke_module_tie(n, "0.weight", l, "weight");
-	ok(code == YOKE_EDTYPE, "tied parameters have one dtype: got %d, want %d", code, YOKE_EDTYPE);
+	ok(code == YOKE_EDTYPE, "tied parameters have one dtype: got %d, want %d", code,
+	   YOKE_EDTYPE);
 	yoke_error_clear();
 	yoke_module_free(l);
 	yoke_module_free(n);
@@ -512,7 +570,8 @@ static void test_ties(void)
 static void test_facts(void)
 {
 	yoke_tensor *v = yoke_variable("v", yoke_f32, 0, NULL), *c = yoke_const(1);
-	ok(yoke_is_variable(v) == 1 && yoke_is_variable(c) == 0, "a variable is recognized, a literal is not");
+	ok(yoke_is_variable(v) == 1 && yoke_is_variable(c) == 0,
+	   "a variable is recognized, a literal is not");
 	const char *on = yoke_device_of(v);
 	int n = 0, found = 0;
 	for (const char *name; (name = yoke_device_name(n)); n++)
@@ -533,7 +592,8 @@ static void release(void *state)
 }
 
 // x, y -> x w + y, x
-static int pair(yoke_module *m, void *state, int n, yoke_tensor *const *in, int k, yoke_tensor **out)
+static int pair(yoke_module *m, void *state, int n, yoke_tensor *const *in, int k,
+		yoke_tensor **out)
 {
 	(void)state;
 	if (n != 2 || k != 2)
@@ -561,7 +621,8 @@ static void test_own(void)
 	   "a custom module returns two values, and may return an operand: %s", yoke_error());
 	same(out[0], want, 4, "a class of one's own");
 	yoke_scope_end(s);
-	ok(yoke_module_state(m) == &state && yoke_module_free(m) == 0 && released == 7, "its state is freed");
+	ok(yoke_module_state(m) == &state && yoke_module_free(m) == 0 && released == 7,
+	   "its state is freed");
 }
 
 // ---- files ----
@@ -574,9 +635,10 @@ static void swap_prefix(void *arg, const char *name, char *to, size_t room)
 
 static void test_files(void)
 {
-	yoke_module *m = shaken(network(0.1)), *other = network(0.1), *small = yoke_nn_linear(3, 4, 1),
-		    *wrapped = yoke_nn_residual(yoke_nn_linear(3, 4, 1)), *wide = yoke_nn_linear(3, 5, 1),
-		    *none = yoke_nn_linear(3, 4, 0);
+	yoke_module *m = shaken(network(0.1)), *other = network(0.1),
+		    *small = yoke_nn_linear(3, 4, 1),
+		    *wrapped = yoke_nn_residual(yoke_nn_linear(3, 4, 1)),
+		    *wide = yoke_nn_linear(3, 5, 1), *none = yoke_nn_linear(3, 4, 0);
 	yoke_scope *s = yoke_scope_begin("files");
 	yoke_tensor *ids = some_ids(11), *targets = some_ids(6);
 	yoke_module_mode(m, 0), yoke_module_mode(other, 0);
@@ -588,32 +650,44 @@ static void test_files(void)
 	shaken(small), shaken(wrapped);
 	param(wrapped, "inner.weight", w);
 	ok(yoke_module_save(wrapped, file) == 0 &&
-		   yoke_module_load(small, file, &(struct yoke_module_load){ .size = sizeof(struct yoke_module_load),
-									     .rename = swap_prefix }) == 0,
+		   yoke_module_load(
+			   small, file,
+			   &(struct yoke_module_load){ .size = sizeof(struct yoke_module_load),
+						       .rename = swap_prefix }) == 0,
 	   "a file with the names of another module: %s", yoke_error());
 	same(yoke_module_find(small, "weight"), w, 12, "are renamed");
 	// invalid ones change nothing, and all are named
 	param(wide, "weight", w);
-	ok(yoke_module_load(wide, file, NULL) == YOKE_EFORMAT && strstr(yoke_error(), "'inner.weight' is not known") &&
+	ok(yoke_module_load(wide, file, NULL) == YOKE_EFORMAT &&
+		   strstr(yoke_error(), "'inner.weight' is not known") &&
 		   strstr(yoke_error(), "'bias' is missing"),
 	   "a file with other names: %s", yoke_error());
 	yoke_error_clear();
-	ok(yoke_module_save(small, file) == 0 && yoke_module_load(wide, file, NULL) == YOKE_ESHAPE &&
-		   strstr(yoke_error(), "'weight' is [4,3], not [5,3]") && strstr(yoke_error(), "'bias'"),
+	ok(yoke_module_save(small, file) == 0 &&
+		   yoke_module_load(wide, file, NULL) == YOKE_ESHAPE &&
+		   strstr(yoke_error(), "'weight' is [4,3], not [5,3]") &&
+		   strstr(yoke_error(), "'bias'"),
 	   "a file with other shapes: %s", yoke_error());
 	yoke_error_clear();
 	param(wide, "weight", got);
 	ok(!memcmp(w, got, 15 * sizeof *w), "refused files change nothing");
-	ok(yoke_module_load(none, file, NULL) == YOKE_EFORMAT, "a file with one additional tensor: %s", yoke_error());
+	ok(yoke_module_load(none, file, NULL) == YOKE_EFORMAT,
+	   "a file with one additional tensor: %s", yoke_error());
 	yoke_error_clear();
-	ok(yoke_module_load(none, file, &(struct yoke_module_load){ .size = sizeof(struct yoke_module_load), .partial = 1 }) == 0,
+	ok(yoke_module_load(none, file,
+			    &(struct yoke_module_load){ .size = sizeof(struct yoke_module_load),
+							.partial = 1 }) == 0,
 	   "a partial load: %s", yoke_error());
 	yoke_module_cast(none, yoke_f16);
-	ok(yoke_module_load(none, file, &(struct yoke_module_load){ .size = sizeof(struct yoke_module_load), .partial = 1,
-								    .exact = 1 }) == YOKE_EDTYPE,
+	ok(yoke_module_load(none, file,
+			    &(struct yoke_module_load){ .size = sizeof(struct yoke_module_load),
+							.partial = 1,
+							.exact = 1 }) == YOKE_EDTYPE,
 	   "an exact dtype is required: %s", yoke_error());
 	yoke_error_clear();
-	ok(yoke_module_load(none, file, &(struct yoke_module_load){ .size = sizeof(struct yoke_module_load), .partial = 1 }) == 0,
+	ok(yoke_module_load(none, file,
+			    &(struct yoke_module_load){ .size = sizeof(struct yoke_module_load),
+							.partial = 1 }) == 0,
 	   "or values are cast: %s", yoke_error());
 	param(small, "weight", w);
 	yoke_module_cast(none, yoke_f32);
@@ -680,28 +754,36 @@ static void test_split(void)
 	char index[320];
 	snprintf(index, sizeof index, "%s", at("net.safetensors.index.json"));
 	long bytes;
-	bool good = yoke_module_save_split(m, index, 1500) == 0 && yoke_module_load(other, index, NULL) == 0;
+	bool good = yoke_module_save_split(m, index, 1500) == 0 &&
+		    yoke_module_load(other, index, NULL) == 0;
 	const int all = files("net-", &bytes);
 	ok(good && all > 2 && loss_of(other, ids, targets) == want,
 	   "saved in %d files, and loaded: %s", all, yoke_error());
 	// over itself, twice: the same number of files, renamed and back
 	for (int k = 0; k < 2; k++) {
 		shaken(m);
-		good = yoke_module_save_split(m, index, 1500) == 0 && yoke_module_load(other, index, NULL) == 0;
+		good = yoke_module_save_split(m, index, 1500) == 0 &&
+		       yoke_module_load(other, index, NULL) == 0;
 		const int plain = files("net-", &bytes), others = files("net.1-", &bytes);
-		ok(good && loss_of(other, ids, targets) == loss_of(m, ids, targets) && plain == (k ? all : 0) && others == (k ? 0 : all),
-		   "saved over itself: %d and %d files of each name: %s", plain, others, yoke_error());
+		ok(good && loss_of(other, ids, targets) == loss_of(m, ids, targets) &&
+			   plain == (k ? all : 0) && others == (k ? 0 : all),
+		   "saved over itself: %d and %d files of each name: %s", plain, others,
+		   yoke_error());
 	}
-	ok(yoke_module_save_split(m, index, 1 << 30) == 0 && files("net-", &bytes) == 1 && yoke_module_load(other, index, NULL) == 0,
+	ok(yoke_module_save_split(m, index, 1 << 30) == 0 && files("net-", &bytes) == 1 &&
+		   yoke_module_load(other, index, NULL) == 0,
 	   "saved as one file, the others are removed: %s", yoke_error());
-	refused(YOKE_EINVAL, yoke_module_save_split(m, at("net.safetensors"), 1500), "index is called");
+	refused(YOKE_EINVAL, yoke_module_save_split(m, at("net.safetensors"), 1500),
+		"index is called");
 	refused(YOKE_EINVAL, yoke_module_save(m, index), "yoke_module_save_split writes one");
 	refused(YOKE_EINVAL, yoke_module_save_split(m, index, 0), "a byte at least");
 	yoke_module_free(m);
 	yoke_module_free(other);
 	// partial, and invalid indexes; two files of a tensor each: a.* and b.*
-	yoke_module *two = yoke_nn_sequential(2, (yoke_module *[]){ yoke_nn_linear(3, 4, 0), yoke_nn_linear(4, 2, 0) });
-	yoke_module *three = yoke_nn_sequential(3, (yoke_module *[]){ yoke_nn_linear(3, 4, 0), yoke_nn_linear(4, 2, 0),
+	yoke_module *two = yoke_nn_sequential(
+		2, (yoke_module *[]){ yoke_nn_linear(3, 4, 0), yoke_nn_linear(4, 2, 0) });
+	yoke_module *three = yoke_nn_sequential(3, (yoke_module *[]){ yoke_nn_linear(3, 4, 0),
+								      yoke_nn_linear(4, 2, 0),
 								      yoke_nn_linear(2, 2, 0) });
 	double w[LIMIT], got[LIMIT];
 	shaken(two), shaken(three);
@@ -709,7 +791,9 @@ static void test_split(void)
 	ok(yoke_module_save_split(two, index, 1) == 0 && files("two-", &bytes) == 2,
 	   "one file per tensor: %s", yoke_error());
 	refused(YOKE_EFORMAT, yoke_module_load(three, index, NULL), "'2.weight' is missing");
-	ok(yoke_module_load(three, index, &(struct yoke_module_load){ .size = sizeof(struct yoke_module_load), .partial = 1 }) == 0,
+	ok(yoke_module_load(three, index,
+			    &(struct yoke_module_load){ .size = sizeof(struct yoke_module_load),
+							.partial = 1 }) == 0,
 	   "a partial load of an index: %s", yoke_error());
 	param(two, "1.weight", w), param(three, "1.weight", got);
 	ok(!memcmp(w, got, 8 * sizeof *w), "loads the existing tensors");
@@ -717,12 +801,15 @@ static void test_split(void)
 #define A "\"0.weight\": \"two-00001-of-00002.safetensors\""
 #define B2 "\"1.weight\": \"two-00002-of-00002.safetensors\""
 #define MAP(x) "{\"weight_map\": {" x "}}"
-	write_text("bad.safetensors.index.json", "{\"metadata\": {\"total_size\": 80.0}, \"weight_map\": {" A ", " B2 "}}");
+	write_text("bad.safetensors.index.json",
+		   "{\"metadata\": {\"total_size\": 80.0}, \"weight_map\": {" A ", " B2 "}}");
 	ok(yoke_module_load(two, at("bad.safetensors.index.json"), NULL) == 0,
 	   "a fractional size is refused: %s", yoke_error());
-	static const char *const stale[] = { "{\"metadata\": {\"total_size\": 81}, \"weight_map\": {" A ", " B2 "}}",
-					     "{\"metadata\": {\"total_size\": \"80\"}, \"weight_map\": {" A ", " B2 "}}",
-					     "{\"metadata\": null, \"weight_map\": {" A ", " B2 "}}" };
+	static const char *const stale[] = {
+		"{\"metadata\": {\"total_size\": 81}, \"weight_map\": {" A ", " B2 "}}",
+		"{\"metadata\": {\"total_size\": \"80\"}, \"weight_map\": {" A ", " B2 "}}",
+		"{\"metadata\": null, \"weight_map\": {" A ", " B2 "}}"
+	};
 	for (int i = 0; i < 3; i++) {
 		write_text("bad.safetensors.index.json", stale[i]);
 		ok(yoke_module_load(two, at("bad.safetensors.index.json"), NULL) == 0,
@@ -731,24 +818,35 @@ static void test_split(void)
 	refused_index(two, YOKE_ENOENT, MAP(A ", \"1.weight\": \"two-00003-of-00002.safetensors\""),
 		      "'two-00003-of-00002.safetensors' is not in its directory");
 	refused_index(two, YOKE_EFORMAT, MAP(A ", " B2 ", " A), "duplicate");
-	refused_index(two, YOKE_EFORMAT, MAP(A ", " B2 ", \"2.weight\": \"two-00002-of-00002.safetensors\""),
+	refused_index(two, YOKE_EFORMAT,
+		      MAP(A ", " B2 ", \"2.weight\": \"two-00002-of-00002.safetensors\""),
 		      "'2.weight' is not in two-00002-of-00002.safetensors");
-	refused_index(two, YOKE_EFORMAT, MAP(A ", \"1.weight\": \"two-00001-of-00002.safetensors\""), "'1.weight' is not in");
+	refused_index(two, YOKE_EFORMAT,
+		      MAP(A ", \"1.weight\": \"two-00001-of-00002.safetensors\""),
+		      "'1.weight' is not in");
 	refused_index(two, YOKE_EFORMAT, MAP(A), "is missing");
-	refused_index(two, YOKE_EFORMAT, MAP(A ", \"1.weight\": \"../two-00002-of-00002.safetensors\""), "no name of a file");
-	refused_index(two, YOKE_EFORMAT, MAP(A ", \"1.weight\": \"/etc/passwd\""), "no name of a file");
+	refused_index(two, YOKE_EFORMAT,
+		      MAP(A ", \"1.weight\": \"../two-00002-of-00002.safetensors\""),
+		      "no name of a file");
+	refused_index(two, YOKE_EFORMAT, MAP(A ", \"1.weight\": \"/etc/passwd\""),
+		      "no name of a file");
 	refused_index(two, YOKE_EFORMAT, MAP(A ", \"1.weight\": 2"), "no name of a file");
-	refused_index(two, YOKE_EFORMAT, MAP(A ", \"1.weight\": \"bad.safetensors.index.json\""), "bad.safetensors.index.json");
+	refused_index(two, YOKE_EFORMAT, MAP(A ", \"1.weight\": \"bad.safetensors.index.json\""),
+		      "bad.safetensors.index.json");
 	refused_index(two, YOKE_EFORMAT, "{\"weight_map\": [1]}", "weight_map");
 	refused_index(two, YOKE_EFORMAT, "[]", "weight_map");
 	refused_index(two, YOKE_EFORMAT, "{\"weight_map\": {", "JSON");
 	// a tensor in two files, and one that the index does not list
-	if (rename(at("two-00002-of-00002.safetensors"), at("kept")) == 0 && link(at("two-00001-of-00002.safetensors"),
-										   at("two-00002-of-00002.safetensors")) == 0)
-		refused_index(two, YOKE_EFORMAT, MAP(A ", " B2), "'0.weight' is in two-00001-of-00002.safetensors, as listed, and also in");
+	if (rename(at("two-00002-of-00002.safetensors"), at("kept")) == 0 &&
+	    link(at("two-00001-of-00002.safetensors"), at("two-00002-of-00002.safetensors")) == 0)
+		refused_index(
+			two, YOKE_EFORMAT, MAP(A ", " B2),
+			"'0.weight' is in two-00001-of-00002.safetensors, as listed, and also in");
 	unlink(at("two-00002-of-00002.safetensors"));
-	ok(yoke_module_save(three, at("two-00002-of-00002.safetensors")) == 0, "another: %s", yoke_error());
-	refused_index(two, YOKE_EFORMAT, MAP("\"0.weight\": \"two-00002-of-00002.safetensors\", " B2), "'2.weight'");
+	ok(yoke_module_save(three, at("two-00002-of-00002.safetensors")) == 0, "another: %s",
+	   yoke_error());
+	refused_index(two, YOKE_EFORMAT,
+		      MAP("\"0.weight\": \"two-00002-of-00002.safetensors\", " B2), "'2.weight'");
 	ok(truncate(at("two-00001-of-00002.safetensors"), 100) == 0, "cut");
 	refused_index(two, YOKE_EFORMAT, MAP(A ", " B2), "two-00001-of-00002.safetensors");
 	yoke_module_free(two);
@@ -788,9 +886,11 @@ static void test_training(void)
 		if (step == 2)
 			misses = stats.plan_misses;
 	}
-	ok(good && (stats.plan_misses == misses || tap_eager()), "training makes one plan: %s", yoke_error());
+	ok(good && (stats.plan_misses == misses || tap_eager()), "training makes one plan: %s",
+	   yoke_error());
 	yoke_module_mode(m, 0);
-	ok(loss_of(m, ids, targets) < 0.2, "and memorizes %d targets: loss %g", B * T, loss_of(m, ids, targets));
+	ok(loss_of(m, ids, targets) < 0.2, "and memorizes %d targets: loss %g", B * T,
+	   loss_of(m, ids, targets));
 	// in evaluation nothing is dropped
 	yoke_stats(&stats);
 	const uint64_t handles = stats.live_handles, bytes = stats.pool_allocated;
@@ -805,48 +905,61 @@ static void test_training(void)
 	}
 	yoke_stats(&stats);
 	host = tap_resident() - host;
-	ok(stats.live_handles == handles && stats.pool_allocated == bytes && after == before && host < 1 << 20,
-	   "%d inferences leak nothing: %lld handles, %lld bytes of the device, %.0f of the host", times,
-	   (long long)(stats.live_handles - handles), (long long)(stats.pool_allocated - bytes), host);
+	ok(stats.live_handles == handles && stats.pool_allocated == bytes && after == before &&
+		   host < 1 << 20,
+	   "%d inferences leak nothing: %lld handles, %lld bytes of the device, %.0f of the host",
+	   times, (long long)(stats.live_handles - handles),
+	   (long long)(stats.pool_allocated - bytes), host);
 	// to another context, bit for bit; the optimizer moves with it
 	yoke_context *here = yoke_use(NULL), *there = yoke_context_new("cpu");
 	yoke_use(here);
 	float m1[E], m2[E];
 	yoke_tensor *state = yoke_optim_state(o, "3.weight", "m");
-	ok(yoke_count(state) == E && yoke_read(state, m1, sizeof m1) == 0, "an optimizer's state: %s", yoke_error());
+	ok(yoke_count(state) == E && yoke_read(state, m1, sizeof m1) == 0,
+	   "an optimizer's state: %s", yoke_error());
 	refused(YOKE_ECONTEXT, yoke_optim_move(o, there, p), "context to move to");
-	good = yoke_module_move(m, there) == 0 && yoke_module_parameters(m, 64, p, names) == n && yoke_optim_move(o, there, p) == 0;
+	good = yoke_module_move(m, there) == 0 && yoke_module_parameters(m, 64, p, names) == n &&
+	       yoke_optim_move(o, there, p) == 0;
 	yoke_use(there);
 	state = yoke_optim_state(o, "3.weight", "m");
-	ok(good && yoke_read(state, m2, sizeof m2) == 0 && !memcmp(m1, m2, sizeof m1) && yoke_optim_steps(o) == 90,
+	ok(good && yoke_read(state, m2, sizeof m2) == 0 && !memcmp(m1, m2, sizeof m1) &&
+		   yoke_optim_steps(o) == 90,
 	   "states of moved parameters follow: %s", yoke_error());
 	yoke_scope *s = yoke_scope_begin("there");
 	const int64_t dims[] = { B, T };
-	after = loss_of(m, yoke_from(yoke_i32, 2, dims, of[0]), yoke_from(yoke_i32, 2, dims, of[1]));
+	after = loss_of(m, yoke_from(yoke_i32, 2, dims, of[0]),
+			yoke_from(yoke_i32, 2, dims, of[1]));
 	yoke_scope_end(s);
-	ok(good && fabs(after - before) < 1e-5, "moved to another context: %g, %g: %s", after, before, yoke_error());
+	ok(good && fabs(after - before) < 1e-5, "moved to another context: %g, %g: %s", after,
+	   before, yoke_error());
 	s = yoke_scope_begin("a step there");
-	yoke_grad(yoke_cross_entropy(yoke_call(m, yoke_from(yoke_i32, 2, dims, of[0])), yoke_from(yoke_i32, 2, dims, of[1]),
-				     -1, 0), n, p, g);
+	yoke_grad(yoke_cross_entropy(yoke_call(m, yoke_from(yoke_i32, 2, dims, of[0])),
+				     yoke_from(yoke_i32, 2, dims, of[1]), -1, 0),
+		  n, p, g);
 	good = yoke_optim_step(o, n, g, NULL) == 0 && yoke_eval(0, NULL) == 0;
 	ok(yoke_scope_end(s) == 0 && good, "and training continues there: %s", yoke_error());
 	yoke_use(here);
 	// from a context other than its own
-	ok(yoke_module_cast(m, yoke_f64) == 0 && yoke_dtype(yoke_module_find(m, "3.weight")) == yoke_f64,
-	   "cast in place: %s",
-	   yoke_error());
+	ok(yoke_module_cast(m, yoke_f64) == 0 &&
+		   yoke_dtype(yoke_module_find(m, "3.weight")) == yoke_f64,
+	   "cast in place: %s", yoke_error());
 	refused(YOKE_ECONTEXT, (yoke_call(m, ids), yoke_error_code()), "another context");
 	const int64_t three = 3;
-	refused(YOKE_ECONTEXT, (yoke_module_parameter(yoke_module_at(m, 3), "b", yoke_f32, 1, &three, 0, 0), yoke_error_code()),
+	refused(YOKE_ECONTEXT,
+		(yoke_module_parameter(yoke_module_at(m, 3), "b", yoke_f32, 1, &three, 0, 0),
+		 yoke_error_code()),
 		"'b' is of another context");
-	refused(YOKE_ECONTEXT, yoke_module_child(m, "more", yoke_nn_linear(2, 2, 0)), "'more' is of another context");
+	refused(YOKE_ECONTEXT, yoke_module_child(m, "more", yoke_nn_linear(2, 2, 0)),
+		"'more' is of another context");
 	yoke_use(there);
 	yoke_module_cast(m, yoke_f32);
 	yoke_use(here);
 	yoke_context_free(there);
 	refused(YOKE_ECONTEXT, yoke_optim_save(o, file), "the context of");
-	refused(YOKE_ECONTEXT, (yoke_optim_state(o, "3.weight", "m"), yoke_error_code()), "the context of");
-	ok(yoke_module_cast(m, yoke_f64) < 0, "a module whose context is freed is not cast: %s", yoke_error());
+	refused(YOKE_ECONTEXT, (yoke_optim_state(o, "3.weight", "m"), yoke_error_code()),
+		"the context of");
+	ok(yoke_module_cast(m, yoke_f64) < 0, "a module whose context is freed is not cast: %s",
+	   yoke_error());
 	yoke_error_clear();
 	yoke_optim_free(o);
 	yoke_error_clear();
@@ -863,7 +976,8 @@ static void test_lora(void)
 	const char *names[8];
 	yoke_module *m = yoke_nn_lora(yoke_nn_linear(E, 6, 0), 2, 4);
 	const int n = yoke_module_parameters(m, 8, p, names);
-	ok(n == 2 && !strcmp(names[0], "a") && !strcmp(names[1], "b"), "LoRA trains only its two of %d parameters", n);
+	ok(n == 2 && !strcmp(names[0], "a") && !strcmp(names[1], "b"),
+	   "LoRA trains only its two of %d parameters", n);
 	shaken(m);
 	yoke_scope *s = yoke_scope_begin("lora");
 	yoke_tensor *in = random_x(2, (int64_t[]){ B, E }, x);
@@ -884,7 +998,8 @@ static void test_lora(void)
 
 // ---- what is refused ----
 
-static int forward_nothing(yoke_module *m, void *state, int n, yoke_tensor *const *in, int k, yoke_tensor **out)
+static int forward_nothing(yoke_module *m, void *state, int n, yoke_tensor *const *in, int k,
+			   yoke_tensor **out)
 {
 	(void)m, (void)state, (void)n, (void)in, (void)k, (void)out;
 	return YOKE_EUNSUPPORTED;
@@ -893,27 +1008,40 @@ static int forward_nothing(yoke_module *m, void *state, int n, yoke_tensor *cons
 static void test_refusals(void)
 {
 	const int64_t n = dim(3);
-	yoke_module *m = yoke_nn_linear(3, 4, 1), *s = yoke_nn_sequential(1, &m), *lone = yoke_nn_linear(3, 4, 1);
+	yoke_module *m = yoke_nn_linear(3, 4, 1), *s = yoke_nn_sequential(1, &m),
+		    *lone = yoke_nn_linear(3, 4, 1);
 	double before[12], after[12];
 	param(m, "weight", before);
 	refused(YOKE_EINVAL, yoke_module_free(m), "is part of a sequential");
 	refused(YOKE_EINVAL, yoke_module_child(m, "up", s), "part of itself");
 	refused(YOKE_EINVAL, yoke_module_child(s, "0", yoke_nn_dropout(0)), "already");
 	refused(YOKE_EINVAL, yoke_module_child(s, "again", m), "is part of a sequential already");
-	refused(YOKE_EINVAL, (yoke_module_parameter(m, "bias", yoke_f32, 1, &n, 0, 0), yoke_error_code()), "already");
-	refused(YOKE_EINVAL, (yoke_module_parameter(m, "a.b", yoke_f32, 1, &n, 0, 0), yoke_error_code()), "no name");
-	refused(YOKE_EDTYPE, (yoke_module_parameter(m, "i", yoke_i32, 1, &n, 0, 0), yoke_error_code()), "floating point");
+	refused(YOKE_EINVAL,
+		(yoke_module_parameter(m, "bias", yoke_f32, 1, &n, 0, 0), yoke_error_code()),
+		"already");
+	refused(YOKE_EINVAL,
+		(yoke_module_parameter(m, "a.b", yoke_f32, 1, &n, 0, 0), yoke_error_code()),
+		"no name");
+	refused(YOKE_EDTYPE,
+		(yoke_module_parameter(m, "i", yoke_i32, 1, &n, 0, 0), yoke_error_code()),
+		"floating point");
 	refused(YOKE_ENOENT, yoke_module_freeze(s, "1.*", 1), "1.*");
 	refused(YOKE_ENOENT, (yoke_module_find(s, "0.wait"), yoke_error_code()), "0.wait");
-	refused(YOKE_ESHAPE, yoke_module_share(s, "0.bias", "0.weight"), "'0.bias' is [4], '0.weight' is [4,3]");
+	refused(YOKE_ESHAPE, yoke_module_share(s, "0.bias", "0.weight"),
+		"'0.bias' is [4], '0.weight' is [4,3]");
 	refused(YOKE_EDTYPE, yoke_module_cast(s, yoke_i32), "i32");
 	refused(YOKE_EINVAL, (yoke_call(NULL, YOKE_NONE), yoke_error_code()), "module is NULL");
 	refused(YOKE_EINVAL, (yoke_nn_linear(0, 4, 1), yoke_error_code()), "in is 0");
 	refused(YOKE_EINVAL, (yoke_nn_group_norm(3, 4, 0), yoke_error_code()), "do not divide");
 	refused(YOKE_EINVAL, (yoke_nn_dropout(1), yoke_error_code()), "below 1");
 	refused(YOKE_ENOENT, (yoke_nn_activation("rely"), yoke_error_code()), "gelu_tanh");
-	refused(YOKE_EINVAL, (yoke_nn_attention(&(struct yoke_nn_attention_options){ .size = sizeof(struct yoke_nn_attention_options),
-			      .width = 9, .heads = 2 }), yoke_error_code()), "do not divide");
+	refused(YOKE_EINVAL,
+		(yoke_nn_attention(&(struct yoke_nn_attention_options){
+			 .size = sizeof(struct yoke_nn_attention_options),
+			 .width = 9,
+			 .heads = 2 }),
+		 yoke_error_code()),
+		"do not divide");
 	refused(YOKE_EINVAL, (yoke_nn_lora(s, 2, 1), yoke_error_code()), "linear layer");
 	refused(YOKE_EINVAL, (yoke_nn_lora(m, 2, 1), yoke_error_code()), "is part of a sequential");
 	refused(YOKE_EINVAL, (yoke_nn_lora(lone, 0, 1), yoke_error_code()), "rank is 0");
@@ -922,10 +1050,12 @@ static void test_refusals(void)
 	ok(!memcmp(before, after, sizeof before), "nor are numbers");
 	yoke_module_free(lone); // which still belongs to the caller
 	refused(YOKE_ENOENT, yoke_module_load(s, "/nonexistent/net", NULL), "nonexistent");
-	yoke_module *two[] = { yoke_nn_linear(3, 4, 1), yoke_nn_linear(3, 4, 1) }, *bad = yoke_nn_sequential(2, two);
+	yoke_module *two[] = { yoke_nn_linear(3, 4, 1), yoke_nn_linear(3, 4, 1) },
+		    *bad = yoke_nn_sequential(2, two);
 	yoke_scope *scope = yoke_scope_begin("bad");
 	yoke_tensor *x = yoke_full(yoke_f32, 1, &n, 1), *y = yoke_call(bad, x);
-	ok(!y && strstr(yoke_error(), "sequential/1"), "an error names the layer: %s", yoke_error());
+	ok(!y && strstr(yoke_error(), "sequential/1"), "an error names the layer: %s",
+	   yoke_error());
 	yoke_scope_end(scope);
 	yoke_error_clear();
 	yoke_module_free(bad);
@@ -941,7 +1071,10 @@ static void count_release(void *count)
 static yoke_module *counted(int *count)
 {
 	static const struct yoke_module_class class = {
-		.size = sizeof class, .name = "counted", .forward = forward_nothing, .release = count_release,
+		.size = sizeof class,
+		.name = "counted",
+		.forward = forward_nothing,
+		.release = count_release,
 	};
 	yoke_module *m = yoke_module_new(&class, count);
 	yoke_module_parameter(m, "w", yoke_f32, 1, (int64_t[]){ 2 }, YOKE_FIRST_VALUE, 1);
@@ -954,17 +1087,24 @@ static void test_refused_twice(void)
 {
 	int count[4] = { 0 };
 	yoke_context *there = yoke_context_new("cpu"), *here = yoke_use(there);
-	yoke_module *twice = counted(&count[0]), *inner = counted(&count[1]), *outer = counted(&count[2]);
+	yoke_module *twice = counted(&count[0]), *inner = counted(&count[1]),
+		    *outer = counted(&count[2]);
 	yoke_module_child(outer, "inner", inner);
 	yoke_use(here);
-	refused(YOKE_ECONTEXT, (yoke_nn_sequential(3, (yoke_module *[]){ yoke_nn_linear(3, 3, 1), twice, twice }),
-				yoke_error_code()), "another context");
-	refused(YOKE_ECONTEXT, (yoke_nn_sequential(3, (yoke_module *[]){ yoke_nn_linear(3, 3, 1), outer, inner }),
-				yoke_error_code()), "another context");
+	refused(YOKE_ECONTEXT,
+		(yoke_nn_sequential(3, (yoke_module *[]){ yoke_nn_linear(3, 3, 1), twice, twice }),
+		 yoke_error_code()),
+		"another context");
+	refused(YOKE_ECONTEXT,
+		(yoke_nn_sequential(3, (yoke_module *[]){ yoke_nn_linear(3, 3, 1), outer, inner }),
+		 yoke_error_code()),
+		"another context");
 	ok(count[0] == 1 && count[1] == 1 && count[2] == 1,
 	   "each module is freed once: %d, %d and %d times", count[0], count[1], count[2]);
 	yoke_module *m = counted(&count[3]);
-	refused(YOKE_EINVAL, (yoke_nn_sequential(3, (yoke_module *[]){ m, m, NULL }), yoke_error_code()), "part of a sequential");
+	refused(YOKE_EINVAL,
+		(yoke_nn_sequential(3, (yoke_module *[]){ m, m, NULL }), yoke_error_code()),
+		"part of a sequential");
 	ok(count[3] == 1, "a module added twice is freed with the sequence: %d times", count[3]);
 	yoke_context_free(there);
 }
@@ -976,37 +1116,48 @@ static void test_other_dtypes(void)
 	static const struct {
 		const char *dtype;
 		int bytes;
-	} table[] = { { "BOOL", 1 }, { "I64", 8 }, { "I16", 2 }, { "U64", 8 }, { "C64", 8 }, { "F8_E4M3", 1 }, { "F8_E5M2", 1 }, { "F8_E8M0", 1 } };
+	} table[] = { { "BOOL", 1 }, { "I64", 8 },     { "I16", 2 },     { "U64", 8 },
+		      { "C64", 8 },  { "F8_E4M3", 1 }, { "F8_E5M2", 1 }, { "F8_E8M0", 1 } };
 	for (size_t k = 0; k < sizeof table / sizeof *table; k++)
 		for (int whole = 0; whole < 2; whole++) { // otherwise it is loaded with partial=1
 			char head[500];
 			float data[16] = { 1, 2, 3, 4, 5, 6, 7, 8 };
-			const int n = snprintf(head, sizeof head, "{\"__metadata__\":null,\"weight\":{\"dtype\":\"F32\",\"shape\":[2,3],"
-					       "\"data_offsets\":[0,24]},\"bias\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[24,32]},"
-					       "\"%s\":{\"dtype\":\"%s\",\"shape\":[1],\"data_offsets\":[32,%d]}}", "other", table[k].dtype,
-					       32 + table[k].bytes);
+			const int n = snprintf(
+				head, sizeof head,
+				"{\"__metadata__\":null,\"weight\":{\"dtype\":\"F32\",\"shape\":[2,3],"
+				"\"data_offsets\":[0,24]},\"bias\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[24,32]},"
+				"\"%s\":{\"dtype\":\"%s\",\"shape\":[1],\"data_offsets\":[32,%d]}}",
+				"other", table[k].dtype, 32 + table[k].bytes);
 			const uint64_t length = (uint64_t)n;
 			FILE *f = fopen(at("other.safetensors"), "wb");
 			memset(data + 8, 0, sizeof data - 32);
-			fwrite(&length, 8, 1, f), fwrite(head, 1, length, f), fwrite(data, 1, 32 + (size_t)table[k].bytes, f), fclose(f);
+			fwrite(&length, 8, 1, f), fwrite(head, 1, length, f),
+				fwrite(data, 1, 32 + (size_t)table[k].bytes, f), fclose(f);
 			yoke_module *m = yoke_nn_linear(3, 2, 1);
 			double bias[LIMIT];
 			if (whole) {
-				refused(YOKE_EFORMAT, yoke_module_load(m, at("other.safetensors"), NULL), "'other' is not known");
+				refused(YOKE_EFORMAT,
+					yoke_module_load(m, at("other.safetensors"), NULL),
+					"'other' is not known");
 			} else {
-				const struct yoke_module_load partial = { .size = sizeof partial, .partial = 1 };
-				ok(yoke_module_load(m, at("other.safetensors"), &partial) == 0, "beside %s: %s", table[k].dtype, yoke_error());
+				const struct yoke_module_load partial = { .size = sizeof partial,
+									  .partial = 1 };
+				ok(yoke_module_load(m, at("other.safetensors"), &partial) == 0,
+				   "beside %s: %s", table[k].dtype, yoke_error());
 				param(m, "bias", bias);
-				ok(bias[0] == 7 && bias[1] == 8, "the bias is %g, %g", bias[0], bias[1]);
+				ok(bias[0] == 7 && bias[1] == 8, "the bias is %g, %g", bias[0],
+				   bias[1]);
 			}
 			yoke_module_free(m);
 		}
-	static const char head[] = "{\"weight\":{\"dtype\":\"F8_E4M3\",\"shape\":[2,3],\"data_offsets\":[0,6]}}";
+	static const char head[] =
+		"{\"weight\":{\"dtype\":\"F8_E4M3\",\"shape\":[2,3],\"data_offsets\":[0,6]}}";
 	const uint64_t length = sizeof head - 1;
 	FILE *f = fopen(at("eight.safetensors"), "wb");
 	fwrite(&length, 8, 1, f), fwrite(head, 1, length, f), fwrite("abcdef", 1, 6, f), fclose(f);
 	yoke_module *m = yoke_nn_linear(3, 2, 0);
-	refused(YOKE_EDTYPE, yoke_module_load(m, at("eight.safetensors"), NULL), "'weight' is F8_E4M3, not f32");
+	refused(YOKE_EDTYPE, yoke_module_load(m, at("eight.safetensors"), NULL),
+		"'weight' is F8_E4M3, not f32");
 	yoke_module_free(m);
 }
 

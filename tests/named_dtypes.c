@@ -23,7 +23,8 @@ struct row {
 	void (*reference)(const struct row *, double *const *x, double *y);
 	double ulps; // of the result, at most; 0: exact
 	bool causal;
-	int64_t keys, last_keys; // of the first row of the batch, and of the last; 0: all, as the first
+	// of the first row of the batch, and of the last; 0: all, as the first
+	int64_t keys, last_keys;
 	unsigned beside;         // bit k: operand k is f32 where the others are of half precision
 };
 
@@ -85,7 +86,8 @@ static void ref_softmax(const struct row *r, double *const *x, double *y)
 // The same over the axis before the last one.
 static double lse_before(const struct row *r, const double *x, int64_t at)
 {
-	const int64_t c = cols(r), n = r->dims[0][r->rank[0] - 2], from = at / (n * c) * n * c + at % c;
+	const int64_t c = cols(r), n = r->dims[0][r->rank[0] - 2],
+		      from = at / (n * c) * n * c + at % c;
 	double column[64];
 	for (int64_t k = 0; k < n; k++)
 		column[k] = x[from + k * c];
@@ -123,8 +125,9 @@ static void norm(const struct row *r, double *const *x, double *y, bool subtract
 		for (int64_t k = 0; k < c; k++)
 			var += (x[0][i + k] - mean) * (x[0][i + k] - mean) / (double)c;
 		for (int64_t k = 0; k < c; k++)
-			y[i + k] = (x[0][i + k] - mean) / sqrt(var + 1e-5) * (r->n > 1 ? x[1][k] : 1) +
-				   (r->n > 2 ? x[2][k] : 0);
+			y[i + k] =
+				(x[0][i + k] - mean) / sqrt(var + 1e-5) * (r->n > 1 ? x[1][k] : 1) +
+				(r->n > 2 ? x[2][k] : 0);
 	}
 }
 
@@ -147,7 +150,8 @@ static void ref_batch_norm(const struct row *r, double *const *x, double *y)
 		}
 		for (int64_t i = 0; i < n; i++) {
 			const int64_t at = (i / d[2] * d[1] + c) * d[2] + i % d[2];
-			y[at] = (x[0][at] - mean) / sqrt(var + 1e-5) * (r->n > 1 ? x[1][c] : 1) + (r->n > 2 ? x[2][c] : 0);
+			y[at] = (x[0][at] - mean) / sqrt(var + 1e-5) * (r->n > 1 ? x[1][c] : 1) +
+				(r->n > 2 ? x[2][c] : 0);
 		}
 	}
 }
@@ -177,23 +181,28 @@ static void ref_xent(const struct row *r, double *const *x, double *y)
 
 static void ref_attention(const struct row *r, double *const *x, double *y)
 {
-	const int64_t *q = r->dims[0], *kv = r->dims[1], T = q[1], H = q[2], D = q[3], S = kv[1], G = kv[2];
+	const int64_t *q = r->dims[0], *kv = r->dims[1], T = q[1], H = q[2], D = q[3], S = kv[1],
+		      G = kv[2];
 	for (int64_t i = 0; i < q[0] * T * H; i++) {
 		const int64_t h = i % H, t = i / H % T, b = i / H / T, g = h / (H / G);
-		const int64_t keys = b && r->last_keys ? r->last_keys : r->keys, n = keys ? keys : S;
+		const int64_t keys = b && r->last_keys ? r->last_keys : r->keys,
+			      n = keys ? keys : S;
 		const int64_t sees = r->causal ? t + 1 + n - T : n;
-		const int64_t *m = r->dims[3], row = r->n > 3 ? (b % m[0] * m[1] + h % m[1]) * T + t : 0;
+		const int64_t *m = r->dims[3],
+			      row = r->n > 3 ? (b % m[0] * m[1] + h % m[1]) * T + t : 0;
 		double p[64], lse;
 		for (int64_t s = 0; s < sees; s++) {
 			p[s] = r->n > 3 ? x[3][row * S + s] : 0;
 			for (int64_t d = 0; d < D; d++)
-				p[s] += x[0][i * D + d] * x[1][((b * S + s) * G + g) * D + d] / sqrt((double)D);
+				p[s] += x[0][i * D + d] * x[1][((b * S + s) * G + g) * D + d] /
+					sqrt((double)D);
 		}
 		lse = lse_of(p, sees);
 		for (int64_t d = 0; d < D; d++) {
 			y[i * D + d] = 0;
 			for (int64_t s = 0; s < sees; s++)
-				y[i * D + d] += exp(p[s] - lse) * x[2][((b * S + s) * G + g) * D + d];
+				y[i * D + d] +=
+					exp(p[s] - lse) * x[2][((b * S + s) * G + g) * D + d];
 		}
 	}
 }
@@ -285,43 +294,159 @@ static const struct row rows[] = {
 	{ "softmax of one", 1, { 1 }, { { 1 } }, softmax, ref_softmax, .ulps = 1 },
 	{ "log_softmax", 1, { 3 }, { { 3, 2, 17 } }, log_softmax, ref_log_softmax, .ulps = 1 },
 	{ "log_softmax of rank 8", 1, { 8 }, { RANK8 }, log_softmax, ref_log_softmax, .ulps = 1 },
-	{ "softmax, axis -2", 1, { 3 }, { { 3, 7, 11 } }, softmax_before, ref_softmax_before, .ulps = 1 },
-	{ "log_softmax, axis 0", 1, { 2 }, { { 19, 5 } }, log_softmax_before, ref_log_softmax_before, .ulps = 1 },
-	{ "logsumexp, axis 1 of 3", 1, { 3 }, { { 3, 7, 11 } }, lse_before_last, ref_lse_before, .ulps = 1 },
+	{ "softmax, axis -2",
+	  1,
+	  { 3 },
+	  { { 3, 7, 11 } },
+	  softmax_before,
+	  ref_softmax_before,
+	  .ulps = 1 },
+	{ "log_softmax, axis 0",
+	  1,
+	  { 2 },
+	  { { 19, 5 } },
+	  log_softmax_before,
+	  ref_log_softmax_before,
+	  .ulps = 1 },
+	{ "logsumexp, axis 1 of 3",
+	  1,
+	  { 3 },
+	  { { 3, 7, 11 } },
+	  lse_before_last,
+	  ref_lse_before,
+	  .ulps = 1 },
 	{ "logsumexp", 1, { 2 }, { { 5, 37 } }, lse, ref_lse, .ulps = 1 },
 	{ "logsumexp of rank 8", 1, { 8 }, { RANK8 }, lse, ref_lse, .ulps = 1 },
-	{ "layer_norm", 3, { 3, 1, 1 }, { { 3, 4, 33 }, { 33 }, { 33 } }, layer_norm, ref_layer_norm, .ulps = 1 },
-	{ "layer_norm bare, of rank 8", 1, { 8 }, { RANK8 }, layer_norm_bare, ref_layer_norm, .ulps = 1 },
-	{ "batch_norm", 3, { 3, 1, 1 }, { { 5, 4, 13 }, { 4 }, { 4 } }, batch_norm, ref_batch_norm, .ulps = 1 },
-	{ "batch_norm bare", 1, { 3 }, { { 5, 4, 13 } }, batch_norm_bare, ref_batch_norm, .ulps = 1 },
-	{ "batch_norm, w and b of f32", 3, { 3, 1, 1 }, { { 5, 4, 13 }, { 4 }, { 4 } }, batch_norm, ref_batch_norm,
-	  .ulps = 1, .beside = 6 },
+	{ "layer_norm",
+	  3,
+	  { 3, 1, 1 },
+	  { { 3, 4, 33 }, { 33 }, { 33 } },
+	  layer_norm,
+	  ref_layer_norm,
+	  .ulps = 1 },
+	{ "layer_norm bare, of rank 8",
+	  1,
+	  { 8 },
+	  { RANK8 },
+	  layer_norm_bare,
+	  ref_layer_norm,
+	  .ulps = 1 },
+	{ "batch_norm",
+	  3,
+	  { 3, 1, 1 },
+	  { { 5, 4, 13 }, { 4 }, { 4 } },
+	  batch_norm,
+	  ref_batch_norm,
+	  .ulps = 1 },
+	{ "batch_norm bare",
+	  1,
+	  { 3 },
+	  { { 5, 4, 13 } },
+	  batch_norm_bare,
+	  ref_batch_norm,
+	  .ulps = 1 },
+	{ "batch_norm, w and b of f32",
+	  3,
+	  { 3, 1, 1 },
+	  { { 5, 4, 13 }, { 4 }, { 4 } },
+	  batch_norm,
+	  ref_batch_norm,
+	  .ulps = 1,
+	  .beside = 6 },
 	{ "rms_norm", 2, { 2, 1 }, { { 9, 31 }, { 31 } }, rms_norm, ref_rms_norm, .ulps = 1 },
 	{ "rms_norm of rank 8", 2, { 8, 1 }, { RANK8, { 7 } }, rms_norm, ref_rms_norm, .ulps = 1 },
 	{ "cross_entropy", 1, { 2 }, { { 6, 17 } }, xent, ref_xent, .ulps = 1 },
-	{ "attention, causal", 3, { 4, 4, 4 }, { { 2, 9, 4, 8 }, { 2, 9, 2, 8 }, { 2, 9, 2, 8 } }, attention,
-	  ref_attention, .ulps = 1, .causal = true },
-	{ "attention", 3, { 4, 4, 4 }, { { 1, 3, 2, 5 }, { 1, 7, 1, 5 }, { 1, 7, 1, 5 } }, attention_open,
-	  ref_attention, .ulps = 1 },
-	{ "attention, some keys", 3, { 4, 4, 4 }, { { 2, 3, 2, 4 }, { 2, 8, 2, 4 }, { 2, 8, 2, 4 } },
-	  attention_keys, ref_attention, .ulps = 1, .causal = true, .keys = 5 },
-	{ "attention, a mask", 4, { 4, 4, 4, 4 }, { { 2, 7, 4, 8 }, { 2, 7, 2, 8 }, { 2, 7, 2, 8 }, { 1, 4, 7, 7 } },
-	  attention_mask, ref_attention, .ulps = 1, .causal = true },
-	{ "attention, keys of each, a mask", 4, { 4, 4, 4, 4 },
-	  { { 2, 3, 2, 4 }, { 2, 8, 1, 4 }, { 2, 8, 1, 4 }, { 2, 1, 3, 8 } }, attention_each, ref_attention,
-	  .ulps = 1, .causal = true, .keys = 7, .last_keys = 4 },
-	{ "attention, a mask of f32", 4, { 4, 4, 4, 4 },
-	  { { 2, 7, 4, 8 }, { 2, 7, 2, 8 }, { 2, 7, 2, 8 }, { 1, 4, 7, 7 } }, attention_mask, ref_attention,
-	  .ulps = 1, .causal = true, .beside = 8 },
-	{ "attention, few queries, a mask of f32", 4, { 4, 4, 4, 4 },
-	  { { 2, 2, 4, 8 }, { 2, 7, 2, 8 }, { 2, 7, 2, 8 }, { 1, 4, 2, 7 } }, attention_mask, ref_attention,
-	  .ulps = 1, .causal = true, .beside = 8 },
-	{ "layer_norm, w and b of f32", 3, { 3, 1, 1 }, { { 3, 4, 33 }, { 33 }, { 33 } }, layer_norm, ref_layer_norm,
-	  .ulps = 1, .beside = 6 },
-	{ "rms_norm, w of f32", 2, { 2, 1 }, { { 9, 31 }, { 31 } }, rms_norm, ref_rms_norm, .ulps = 1, .beside = 2 },
-	{ "rope, tables of f32", 3, { 4, 2, 2 }, { { 2, 5, 3, 8 }, { 5, 4 }, { 5, 4 } }, rope, ref_rope,
-	  .ulps = 1, .beside = 6 },
-	{ "rope", 3, { 4, 2, 2 }, { { 2, 5, 3, 8 }, { 5, 4 }, { 5, 4 } }, rope, ref_rope, .ulps = 1 },
+	{ "attention, causal",
+	  3,
+	  { 4, 4, 4 },
+	  { { 2, 9, 4, 8 }, { 2, 9, 2, 8 }, { 2, 9, 2, 8 } },
+	  attention,
+	  ref_attention,
+	  .ulps = 1,
+	  .causal = true },
+	{ "attention",
+	  3,
+	  { 4, 4, 4 },
+	  { { 1, 3, 2, 5 }, { 1, 7, 1, 5 }, { 1, 7, 1, 5 } },
+	  attention_open,
+	  ref_attention,
+	  .ulps = 1 },
+	{ "attention, some keys",
+	  3,
+	  { 4, 4, 4 },
+	  { { 2, 3, 2, 4 }, { 2, 8, 2, 4 }, { 2, 8, 2, 4 } },
+	  attention_keys,
+	  ref_attention,
+	  .ulps = 1,
+	  .causal = true,
+	  .keys = 5 },
+	{ "attention, a mask",
+	  4,
+	  { 4, 4, 4, 4 },
+	  { { 2, 7, 4, 8 }, { 2, 7, 2, 8 }, { 2, 7, 2, 8 }, { 1, 4, 7, 7 } },
+	  attention_mask,
+	  ref_attention,
+	  .ulps = 1,
+	  .causal = true },
+	{ "attention, keys of each, a mask",
+	  4,
+	  { 4, 4, 4, 4 },
+	  { { 2, 3, 2, 4 }, { 2, 8, 1, 4 }, { 2, 8, 1, 4 }, { 2, 1, 3, 8 } },
+	  attention_each,
+	  ref_attention,
+	  .ulps = 1,
+	  .causal = true,
+	  .keys = 7,
+	  .last_keys = 4 },
+	{ "attention, a mask of f32",
+	  4,
+	  { 4, 4, 4, 4 },
+	  { { 2, 7, 4, 8 }, { 2, 7, 2, 8 }, { 2, 7, 2, 8 }, { 1, 4, 7, 7 } },
+	  attention_mask,
+	  ref_attention,
+	  .ulps = 1,
+	  .causal = true,
+	  .beside = 8 },
+	{ "attention, few queries, a mask of f32",
+	  4,
+	  { 4, 4, 4, 4 },
+	  { { 2, 2, 4, 8 }, { 2, 7, 2, 8 }, { 2, 7, 2, 8 }, { 1, 4, 2, 7 } },
+	  attention_mask,
+	  ref_attention,
+	  .ulps = 1,
+	  .causal = true,
+	  .beside = 8 },
+	{ "layer_norm, w and b of f32",
+	  3,
+	  { 3, 1, 1 },
+	  { { 3, 4, 33 }, { 33 }, { 33 } },
+	  layer_norm,
+	  ref_layer_norm,
+	  .ulps = 1,
+	  .beside = 6 },
+	{ "rms_norm, w of f32",
+	  2,
+	  { 2, 1 },
+	  { { 9, 31 }, { 31 } },
+	  rms_norm,
+	  ref_rms_norm,
+	  .ulps = 1,
+	  .beside = 2 },
+	{ "rope, tables of f32",
+	  3,
+	  { 4, 2, 2 },
+	  { { 2, 5, 3, 8 }, { 5, 4 }, { 5, 4 } },
+	  rope,
+	  ref_rope,
+	  .ulps = 1,
+	  .beside = 6 },
+	{ "rope",
+	  3,
+	  { 4, 2, 2 },
+	  { { 2, 5, 3, 8 }, { 5, 4 }, { 5, 4 } },
+	  rope,
+	  ref_rope,
+	  .ulps = 1 },
 	{ "embedding", 1, { 2 }, { { 5, 13 } }, embedding, ref_embedding, .ulps = 0 },
 	{ "gelu", 1, { 2 }, { { 5, 13 } }, gelu, ref_gelu, .ulps = 1 },
 	{ "gelu_tanh", 1, { 2 }, { { 5, 13 } }, gelu_tanh, ref_gelu_tanh, .ulps = 1 },
@@ -334,7 +459,8 @@ static const struct row rows[] = {
 
 // ---- operands ----
 
-// Operand k in a layout: the leaf it is a view of, and that view.  x gets its elements as they are then.
+// Operand k in a layout: the leaf it is a view of, and that view.  x gets its elements as they are
+// then.
 static yoke_tensor *operand(const struct row *r, int k, int dtype, enum layout layout, double *x,
 			    yoke_tensor **leaf)
 {
@@ -404,7 +530,8 @@ static yoke_tensor *weighed(yoke_tensor *y)
 
 static double tolerance(int dtype, double ulps)
 {
-	// half an ulp for the result's rounding where it is in half precision, else what kernels differ by
+	// half an ulp for the result's rounding where it is in half precision, else what kernels
+	// differ by
 	return dtype == yoke_f64 ? 1e-13 : dtype == yoke_f32 ? 5e-6 : ulp(dtype) * fmax(ulps, 0.51);
 }
 
@@ -418,7 +545,8 @@ static void check(const struct row *r, int dtype, enum layout layout)
 	static double x[OPERANDS][LIMIT], want[LIMIT], got[2][LIMIT], g[2][OPERANDS][LIMIT];
 	double *const in[] = { x[0], x[1], x[2], x[3] };
 	char what[120], text[160];
-	snprintf(what, sizeof what, "%s, %s%s", r->name, yoke_dtype_name(dtype), layout_name[layout]);
+	snprintf(what, sizeof what, "%s, %s%s", r->name, yoke_dtype_name(dtype),
+		 layout_name[layout]);
 	const uint64_t seed = tap_state;
 	int64_t n = 0;
 	bool rule = false;
@@ -446,8 +574,8 @@ static void check(const struct row *r, int dtype, enum layout layout)
 			v[k] = operand(r, k, dtype_of(r, k, dtype), layout, x[k], &leaf[k]);
 		get(r->fn(v), got[named]);
 		yoke_scope_end(s);
-		if (!ok(!err && !yoke_error_code(), "%s, %s, runs %s", what, named ? "whole" : "in parts",
-			yoke_error())) {
+		if (!ok(!err && !yoke_error_code(), "%s, %s, runs %s", what,
+			named ? "whole" : "in parts", yoke_error())) {
 			yoke_error_clear();
 			return;
 		}
@@ -472,7 +600,10 @@ static double cubic(double x)
 }
 
 static double v_gelu(double x) { return x / 2 * erfc(-x / sqrt(2)); }
-static double g_gelu(double x) { return erfc(-x / sqrt(2)) / 2 + x * exp(-x * x / 2) / sqrt(2 * M_PI); }
+static double g_gelu(double x)
+{
+	return erfc(-x / sqrt(2)) / 2 + x * exp(-x * x / 2) / sqrt(2 * M_PI);
+}
 static double v_gelu_tanh(double x) { return x * sigmoid(cubic(x)); }
 static double g_gelu_tanh(double x)
 {
@@ -489,8 +620,8 @@ static double error_in_ulps(int dtype, double got, double want)
 	return fabs(got - want) / (fmax(ldexp(1, e - 1), yk_num_min(dtype)) * ulp(dtype));
 }
 
-// Values, and gradients for cotangents of 1, of maps made of maps: computed in f32 and rounded once, each in
-// one launch.  f32's own error is 2^-24 of the terms that cancel.
+// Values, and gradients for cotangents of 1, of maps made of maps: computed in f32 and rounded
+// once, each in one launch.  f32's own error is 2^-24 of the terms that cancel.
 static void every_half(const char *name, yoke_tensor *(*fn)(yoke_tensor *), double (*value)(double),
 		       double (*slope)(double), int dtype)
 {
@@ -522,11 +653,13 @@ static void every_half(const char *name, yoke_tensor *(*fn)(yoke_tensor *), doub
 			if (!(e <= worst[k]))
 				worst[k] = e, at[k] = x[i];
 		}
-	ok(worst[0] <= 0.51, "%s %s: %.3g ulp at %g", name, yoke_dtype_name(dtype), worst[0], at[0]);
-	ok(worst[1] <= 0.51, "%s %s, its gradient: %.3g ulp at %g", name, yoke_dtype_name(dtype), worst[1], at[1]);
+	ok(worst[0] <= 0.51, "%s %s: %.3g ulp at %g", name, yoke_dtype_name(dtype), worst[0],
+	   at[0]);
+	ok(worst[1] <= 0.51, "%s %s, its gradient: %.3g ulp at %g", name, yoke_dtype_name(dtype),
+	   worst[1], at[1]);
 	if (!tap_eager() && yk_param_bool(yk_param_find("fuse")))
-		ok(a.launches - b.launches == 1, "%s %s, its gradient: %d launches", name, yoke_dtype_name(dtype),
-		   (int)(a.launches - b.launches));
+		ok(a.launches - b.launches == 1, "%s %s, its gradient: %d launches", name,
+		   yoke_dtype_name(dtype), (int)(a.launches - b.launches));
 	yoke_scope_end(s);
 }
 
@@ -553,13 +686,20 @@ static void rules_in_halves(int dtype)
 		get(f, y);
 		get(g, got);
 		for (int i = 0; i < N; i++) {
-			const double d[] = { 1 - y[i] * y[i], y[i] * (1 - y[i]), M_2_SQRTPI * exp(-x[i] * x[i]),
-					     -pow(y[i], 3) / 2, -y[i] * y[i], 1 / (1 + x[i]), 0.5 / y[i], cos(x[i]) };
+			const double d[] = { 1 - y[i] * y[i],
+					     y[i] * (1 - y[i]),
+					     M_2_SQRTPI * exp(-x[i] * x[i]),
+					     -pow(y[i], 3) / 2,
+					     -y[i] * y[i],
+					     1 / (1 + x[i]),
+					     0.5 / y[i],
+					     cos(x[i]) };
 			double e = error_in_ulps(dtype, got[i], 3 * d[k]);
 			if (!(e <= worst))
 				worst = e, at = x[i];
 		}
-		ok(worst <= 0.51, "gradient of %s %s: %.3g ulp at %g", map[k].name, yoke_dtype_name(dtype), worst, at);
+		ok(worst <= 0.51, "gradient of %s %s: %.3g ulp at %g", map[k].name,
+		   yoke_dtype_name(dtype), worst, at);
 		yoke_scope_end(s);
 	}
 }
@@ -574,7 +714,9 @@ static void swiglu_in_halves(int dtype)
 	for (int i = 0; i < M * N; i++)
 		b[i] = rounded(dtype, rnd_real(0.5, 3));
 	yoke_scope *s = yoke_scope_begin("swiglu");
-	yoke_tensor *x[2] = { from(dtype, 1, (int64_t[]){ N }, a), from(dtype, 2, (int64_t[]){ M, N }, b) }, *g[2];
+	yoke_tensor *x[2] = { from(dtype, 1, (int64_t[]){ N }, a),
+			      from(dtype, 2, (int64_t[]){ M, N }, b) },
+		    *g[2];
 	yoke_tensor *f = yoke_swiglu(x[0], x[1]);
 	yoke_grad(yoke_sum(f, YOKE_ALL), 2, x, g);
 	yoke_eval(3, (yoke_tensor *[]){ f, g[0], g[1] });
@@ -612,7 +754,8 @@ static void losses_in_halves(int dtype)
 		want += (a[i] - b[i]) * (a[i] - b[i]) / N;
 	}
 	yoke_scope *s = yoke_scope_begin("losses");
-	yoke_tensor *x = from(dtype, 1, (int64_t[]){ N }, a), *y = from(dtype, 1, (int64_t[]){ N }, b);
+	yoke_tensor *x = from(dtype, 1, (int64_t[]){ N }, a),
+		    *y = from(dtype, 1, (int64_t[]){ N }, b);
 	get(yoke_mse(x, y), got);
 	double e = error_in_ulps(dtype, got[0], want);
 	ok(e <= 0.51, "mse %s: %.3g ulp", yoke_dtype_name(dtype), e);
@@ -662,8 +805,8 @@ static void dropout(void)
 static void empty(const char *what, int dtype, yoke_tensor *y, int64_t n, double value)
 {
 	double got[64], want[64];
-	if (!ok(y && yoke_count(y) == n, "%s, %s: %lld elements %s", what, yoke_dtype_name(dtype), (long long)n,
-		yoke_error())) {
+	if (!ok(y && yoke_count(y) == n, "%s, %s: %lld elements %s", what, yoke_dtype_name(dtype),
+		(long long)n, yoke_error())) {
 		yoke_error_clear();
 		return;
 	}
@@ -677,7 +820,8 @@ static void empty(const char *what, int dtype, yoke_tensor *y, int64_t n, double
 
 static void empties(int dtype)
 {
-#define OF(...) from(dtype, sizeof((int64_t[]){ __VA_ARGS__ }) / 8, (int64_t[]){ __VA_ARGS__ }, some)
+#define OF(...) \
+	from(dtype, sizeof((int64_t[]){ __VA_ARGS__ }) / 8, (int64_t[]){ __VA_ARGS__ }, some)
 	static const double some[64] = { 0 };
 	yoke_scope *s = yoke_scope_begin("empty");
 	yoke_tensor *none = yoke_from(yoke_i64, 1, (int64_t[]){ 0 }, ""), *w = OF(5);
@@ -689,12 +833,15 @@ static void empties(int dtype)
 	empty("rms_norm of no rows", dtype, yoke_rms_norm(OF(0, 5), w, 1e-5), 0, 0);
 	empty("cross_entropy of no rows", dtype, yoke_cross_entropy(OF(0, 5), none, -1, 0), 1, NAN);
 	empty("attention of no queries", dtype,
-	      yoke_attention(OF(2, 0, 2, 3), OF(2, 4, 2, 3), OF(2, 4, 2, 3), YOKE_NONE, 1, 0, 0), 0, 0);
+	      yoke_attention(OF(2, 0, 2, 3), OF(2, 4, 2, 3), OF(2, 4, 2, 3), YOKE_NONE, 1, 0, 0), 0,
+	      0);
 	empty("attention to no keys", dtype,
-	      yoke_attention(OF(1, 2, 2, 3), OF(1, 0, 2, 3), OF(1, 0, 2, 3), YOKE_NONE, 0, 0, 0), 12, 0);
+	      yoke_attention(OF(1, 2, 2, 3), OF(1, 0, 2, 3), OF(1, 0, 2, 3), YOKE_NONE, 0, 0, 0),
+	      12, 0);
 	empty("attention to no keys of some", dtype,
-	      yoke_attention_keys(OF(1, 2, 2, 3), OF(1, 4, 2, 3), OF(1, 4, 2, 3), yoke_const(0), YOKE_NONE, 1,
-				  0, 0), 12, 0);
+	      yoke_attention_keys(OF(1, 2, 2, 3), OF(1, 4, 2, 3), OF(1, 4, 2, 3), yoke_const(0),
+				  YOKE_NONE, 1, 0, 0),
+	      12, 0);
 	empty("rope of no tokens", dtype, yoke_rope(OF(2, 0, 2, 4), OF(0, 2), OF(0, 2)), 0, 0);
 	empty("embedding of no ids", dtype, yoke_embedding(OF(3, 5), none), 0, 0);
 	empty("mse of nothing", dtype, yoke_mse(OF(0, 5), OF(0, 5)), 1, NAN);
@@ -707,12 +854,15 @@ static void empties(int dtype)
 // Infinities in logsumexp and kl, where the formula as it stands would give NaN.
 static void infinities(void)
 {
-	double x[9] = { -INFINITY, -INFINITY, -INFINITY, 1, INFINITY, 2, 1, -INFINITY, 1 }, y[3], g[9];
+	double x[9] = { -INFINITY, -INFINITY, -INFINITY, 1, INFINITY, 2, 1, -INFINITY, 1 }, y[3],
+	       g[9];
 	const double want[3] = { -INFINITY, INFINITY, 1 + log(2) }, share[3] = { 0.5, 0, 0.5 };
 	for (int d = 0; d < 4; d++) {
 		yoke_scope *s = yoke_scope_begin("infinities");
 		get(yoke_logsumexp(from(floats[d], 2, (int64_t[]){ 3, 3 }, x), -1), y);
-		double close = floats[d] == yoke_f64 ? 1e-15 : floats[d] == yoke_f32 ? 1e-6 : ulp(floats[d]);
+		double close = floats[d] == yoke_f64 ? 1e-15 :
+			       floats[d] == yoke_f32 ? 1e-6 :
+						       ulp(floats[d]);
 		near(y, want, 3, close, 1, "logsumexp of infinities");
 		yoke_tensor *row = from(floats[d], 1, (int64_t[]){ 3 }, x + 6), *grad;
 		yoke_grad(yoke_logsumexp(row, -1), 1, &row, &grad);
@@ -720,18 +870,21 @@ static void infinities(void)
 		near(g, share, 3, close, 1, "and its gradient");
 		const double far[4] = { 300, 0, 0, 0 }, mse_want = 22500;
 		static const double origin[4] = { 0 };
-		get(yoke_mse(from(floats[d], 1, (int64_t[]){ 4 }, far), from(floats[d], 1, (int64_t[]){ 4 }, origin)),
+		get(yoke_mse(from(floats[d], 1, (int64_t[]){ 4 }, far),
+			     from(floats[d], 1, (int64_t[]){ 4 }, origin)),
 		    y);
 		near(y, &mse_want, 1, close, 1, "mse where a square overflows f16");
 		// p = (1/2, 0, 1/2) and q the uniform one
-		const double p[3] = { log(0.5), -INFINITY, log(0.5) }, q[3] = { log(1. / 3), log(1. / 3), log(1. / 3) };
+		const double p[3] = { log(0.5), -INFINITY, log(0.5) },
+			     q[3] = { log(1. / 3), log(1. / 3), log(1. / 3) };
 		row = from(floats[d], 1, (int64_t[]){ 3 }, p);
 		yoke_tensor *loss = yoke_kl(row, from(floats[d], 1, (int64_t[]){ 3 }, q));
 		yoke_grad(loss, 1, &row, &grad);
 		yoke_eval(2, (yoke_tensor *[]){ loss, grad });
 		get(loss, y);
 		get(grad, g);
-		const double kl_want = log(1.5), slope = 0.5 * (log(1.5) + 1), slopes[3] = { slope, 0, slope };
+		const double kl_want = log(1.5), slope = 0.5 * (log(1.5) + 1),
+			     slopes[3] = { slope, 0, slope };
 		near(y, &kl_want, 1, 3 * close, 1, "kl with a probability of 0");
 		near(g, slopes, 3, 3 * close, 1, "and its gradient");
 		yoke_scope_end(s);

@@ -25,7 +25,8 @@ struct symbol {
 	const char *name;
 };
 #define X(part, need, result, symbol, params) { part, need, #symbol },
-static const struct symbol cuda_symbols[] = { YK_CUDA_CALLS(X) }, rocm_symbols[] = { YK_ROCM_CALLS(X) };
+static const struct symbol cuda_symbols[] = { YK_CUDA_CALLS(X) },
+			   rocm_symbols[] = { YK_ROCM_CALLS(X) };
 #undef X
 
 static const struct vendor {
@@ -33,11 +34,15 @@ static const struct vendor {
 	const struct symbol *symbols;
 	size_t n;
 } vendors[] = {
-	{ "cuda", { "libcuda.so.1", "libnvrtc.so.13", "libcublasLt.so.13", "libnvidia-ml.so.1", "libnvToolsExt.so.1", NULL,
-		    "libnccl.so.2" }, cuda_symbols,
+	{ "cuda",
+	  { "libcuda.so.1", "libnvrtc.so.13", "libcublasLt.so.13", "libnvidia-ml.so.1",
+	    "libnvToolsExt.so.1", NULL, "libnccl.so.2" },
+	  cuda_symbols,
 	  sizeof cuda_symbols / sizeof *cuda_symbols },
-	{ "rocm", { "libamdhip64.so.6", "libhiprtc.so.6", "libhipblaslt.so.1", "librocm_smi64.so.7", "libroctx64.so.4", "librocblas.so.4",
-		    "librccl.so.1" }, rocm_symbols,
+	{ "rocm",
+	  { "libamdhip64.so.6", "libhiprtc.so.6", "libhipblaslt.so.1", "librocm_smi64.so.7",
+	    "libroctx64.so.4", "librocblas.so.4", "librccl.so.1" },
+	  rocm_symbols,
 	  sizeof rocm_symbols / sizeof *rocm_symbols },
 };
 static const struct vendor *vendor;
@@ -73,15 +78,18 @@ static const char *text_of(const char *name)
 {
 	static const char sum[] = "turned.x[i];";
 	static char wrong[1 << 14];
-	const char *right = yk_kernel_text(name), *at = units_wrong && !strcmp(name, "units.cl") ? strstr(right, sum) : NULL;
+	const char *right = yk_kernel_text(name),
+		   *at = units_wrong && !strcmp(name, "units.cl") ? strstr(right, sum) : NULL;
 
 	if (!at)
 		return right;
-	snprintf(wrong, sizeof wrong, "%.*sturned.x[i] + (float)(at == 77);%s", (int)(at - right), right, at + strlen(sum));
+	snprintf(wrong, sizeof wrong, "%.*sturned.x[i] + (float)(at == 77);%s", (int)(at - right),
+		 right, at + strlen(sum));
 	return wrong;
 }
 
-static int64_t program(int dialect, const struct yoke_op *op, const char *text, char *to, size_t cap)
+static int64_t program(int dialect, const struct yoke_op *op, const char *text, char *to,
+		       size_t cap)
 {
 	return yk_kernel_source_of(text_of, dialect, op, text, to, cap);
 }
@@ -126,7 +134,8 @@ static bool load(void)
 
 	if (!getcwd(cwd, sizeof cwd))
 		return false;
-	snprintf(path, sizeof path, "%s/plugins/%s/.libs/yoke_%s.so", cwd, vendor->name, vendor->name);
+	snprintf(path, sizeof path, "%s/plugins/%s/.libs/yoke_%s.so", cwd, vendor->name,
+		 vendor->name);
 	host = *yk_host();
 	host.setting = setting;
 	host.kernel_source = program;
@@ -151,8 +160,15 @@ static int everything(void)
 	enum { N = 64, BYTES = 4 * N };
 	void *q[2] = { NULL }, *s[3] = { NULL }, *e[2] = { NULL }, *handle = NULL, *graph = NULL;
 	struct yoke_view v[2];
-	struct yoke_op op = { .size = sizeof op, .code = YOKE_OP_MAP, .rank = 1, .nout = 1, .nin = 1, .dims = { N },
-			      .out = &v[0], .in = &v[1], .map = &map };
+	struct yoke_op op = { .size = sizeof op,
+			      .code = YOKE_OP_MAP,
+			      .rank = 1,
+			      .nout = 1,
+			      .nin = 1,
+			      .dims = { N },
+			      .out = &v[0],
+			      .in = &v[1],
+			      .map = &map };
 	struct yoke_device_info info = { .size = sizeof info };
 	float x[N], y[N];
 	uint64_t bytes = 0, ns = 0;
@@ -162,17 +178,26 @@ static int everything(void)
 		x[i] = (float)i;
 	err = err ? err : gpu->queue_new(0, YOKE_QUEUE_DOWN, &q[1]);
 	for (int i = 0; i < 3; i++)
-		err = err ? err : gpu->segment_new(0, i == 2 ? YOKE_SEGMENT_HOST : YOKE_SEGMENT_DEVICE, BYTES, &s[i]);
+		err = err ? err :
+			    gpu->segment_new(0, i == 2 ? YOKE_SEGMENT_HOST : YOKE_SEGMENT_DEVICE,
+					     BYTES, &s[i]);
 	for (uint32_t n = 1; n <= 8; n *= 2)
 		err = err ? err : gpu->fill(q[0], s[0], 0, BYTES - 8, "yoke\1\2\3\4", n);
 	err = err ? err : gpu->get(q[0], s[0], 0, y, BYTES);
 	err = err ? err : gpu->get(q[0], s[2], 0, x, 4); // by the host, after all work of the queue
-	err = err || (!memcmp(y, "yoke\1\2\3\4", 8) && !memcmp(y, (char *)y + 8, BYTES - 16)) ? err : YOKE_EFAILED;
+	err = err || (!memcmp(y, "yoke\1\2\3\4", 8) && !memcmp(y, (char *)y + 8, BYTES - 16)) ?
+		      err :
+		      YOKE_EFAILED;
 	err = err ? err : gpu->put(q[0], s[1], 0, x, BYTES);
 	err = err ? err : gpu->copy(q[0], s[0], 0, s[1], 0, BYTES);
 	for (int i = 0; i < 2; i++)
-		v[i] = (struct yoke_view){ .kind = YOKE_VIEW_BUFFER, .dtype = yoke_f32, .rank = 1, .dims = { N },
-					   .strides = { 1 }, .align = 256, .segment = s[!i] };
+		v[i] = (struct yoke_view){ .kind = YOKE_VIEW_BUFFER,
+					   .dtype = yoke_f32,
+					   .rank = 1,
+					   .dims = { N },
+					   .strides = { 1 },
+					   .align = 256,
+					   .segment = s[!i] };
 	err = err ? err : gpu->device_info(0, &info);
 	err = err ? err : gpu->prepare(0, &op, 0, 0, &handle, &bytes); // s[1] = -s[0]
 	err = err ? err : gpu->event_mark(q[0], &e[0]);
@@ -215,7 +240,12 @@ static int product(void)
 	enum { N = 32, BYTES = 4 * N * N };
 	void *q = NULL, *s[3] = { NULL }, *handle = NULL;
 	struct yoke_view v[3];
-	struct yoke_op op = { .size = sizeof op, .code = YOKE_OP_CONTRACT, .nout = 1, .nin = 2, .nattr = 1, .out = &v[0],
+	struct yoke_op op = { .size = sizeof op,
+			      .code = YOKE_OP_CONTRACT,
+			      .nout = 1,
+			      .nin = 2,
+			      .nattr = 1,
+			      .out = &v[0],
 			      .in = &v[1] };
 	const float one = 1;
 	float y[N * N];
@@ -226,13 +256,25 @@ static int product(void)
 	for (int i = 0; i < 3; i++) {
 		err = err ? err : gpu->segment_new(0, YOKE_SEGMENT_DEVICE, 1 << 20, &s[i]);
 		err = err ? err : gpu->fill(q, s[i], 0, BYTES, &one, sizeof one);
-		v[i] = (struct yoke_view){ .kind = YOKE_VIEW_BUFFER, .dtype = yoke_f32, .rank = 2, .dims = { N, N },
-					   .strides = { N, 1 }, .align = 256, .segment = s[i] };
+		v[i] = (struct yoke_view){ .kind = YOKE_VIEW_BUFFER,
+					   .dtype = yoke_f32,
+					   .rank = 2,
+					   .dims = { N, N },
+					   .strides = { N, 1 },
+					   .align = 256,
+					   .segment = s[i] };
 	}
 	const uint64_t some = err ? 0 : gpu->can(0, &op);
-	err = err ? err : gpu->prepare(0, &op, (uint32_t)__builtin_ctzll(some ? some : 1), 0, &handle, &bytes);
-	op.workspace = (struct yoke_view){ .kind = bytes ? YOKE_VIEW_BUFFER : YOKE_VIEW_NONE, .dtype = yoke_u8, .rank = 1,
-					   .dims = { (int64_t)bytes }, .strides = { 1 }, .align = 256, .segment = s[1],
+	err = err ? err :
+		    gpu->prepare(0, &op, (uint32_t)__builtin_ctzll(some ? some : 1), 0, &handle,
+				 &bytes);
+	op.workspace = (struct yoke_view){ .kind = bytes ? YOKE_VIEW_BUFFER : YOKE_VIEW_NONE,
+					   .dtype = yoke_u8,
+					   .rank = 1,
+					   .dims = { (int64_t)bytes },
+					   .strides = { 1 },
+					   .align = 256,
+					   .segment = s[1],
 					   .offset = 1 << 16 };
 	err = err ? err : gpu->run(q, handle, &op);
 	err = err ? err : gpu->get(q, s[0], 0, y, BYTES);
@@ -257,11 +299,20 @@ static void units(void)
 	static const uint8_t dtypes[] = { yoke_f16, yoke_bf16, yoke_f32, yoke_i8, yoke_u8 };
 
 	for (size_t k = 0; k < sizeof dtypes; k++) {
-		const struct yoke_view v = { .kind = YOKE_VIEW_BUFFER, .dtype = dtypes[k], .rank = 2, .dims = { 64, 64 },
-					     .strides = { 64, 1 }, .align = 256 };
+		const struct yoke_view v = { .kind = YOKE_VIEW_BUFFER,
+					     .dtype = dtypes[k],
+					     .rank = 2,
+					     .dims = { 64, 64 },
+					     .strides = { 64, 1 },
+					     .align = 256 };
 		struct yoke_view all[3] = { v, v, v };
-		struct yoke_op op = { .size = sizeof op, .code = YOKE_OP_CONTRACT, .nout = 1, .nin = 2, .nattr = 1,
-				      .out = all, .in = all + 1 };
+		struct yoke_op op = { .size = sizeof op,
+				      .code = YOKE_OP_CONTRACT,
+				      .nout = 1,
+				      .nin = 2,
+				      .nattr = 1,
+				      .out = all,
+				      .in = all + 1 };
 		op.attr[0].i = yoke_f32;
 		const uint64_t some = gpu->can(0, &op);
 		for (uint32_t i = 0; i < 64; i++)
@@ -338,13 +389,24 @@ static void telemetry(void)
 // A kernel of an application that is not C++, then one with a missing parameter.
 static void bad_kernels(void)
 {
-	static const char *const texts[] = { "extern \"C\" __global__ void f(int",
-					     "extern \"C\" __global__ void f(char *y) { *y = 0; }" };
-	struct yoke_view y = { .kind = YOKE_VIEW_BUFFER, .dtype = yoke_f32, .rank = 1, .dims = { 4 }, .strides = { 1 },
+	static const char *const texts[] = {
+		"extern \"C\" __global__ void f(int",
+		"extern \"C\" __global__ void f(char *y) { *y = 0; }"
+	};
+	struct yoke_view y = { .kind = YOKE_VIEW_BUFFER,
+			       .dtype = yoke_f32,
+			       .rank = 1,
+			       .dims = { 4 },
+			       .strides = { 1 },
 			       .align = 256 };
-	struct yoke_source source = { .size = sizeof source, .dialect = YOKE_DIALECT_CUDA, .entry = "f",
-				      .global = { 4, 1, 1 }, .local = { 4, 1, 1 } };
-	struct yoke_op op = { .size = sizeof op, .code = YOKE_OP_SOURCE, .nout = 1, .out = &y, .source = &source };
+	struct yoke_source source = { .size = sizeof source,
+				      .dialect = YOKE_DIALECT_CUDA,
+				      .entry = "f",
+				      .global = { 4, 1, 1 },
+				      .local = { 4, 1, 1 } };
+	struct yoke_op op = {
+		.size = sizeof op, .code = YOKE_OP_SOURCE, .nout = 1, .out = &y, .source = &source
+	};
 	void *handle = NULL;
 	uint64_t bytes;
 
@@ -372,7 +434,8 @@ static bool child(const char *name, const char *value, void (*run)(void))
 		run();
 		_exit(0);
 	}
-	return pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status) && !WEXITSTATUS(status);
+	return pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status) &&
+	       !WEXITSTATUS(status);
 }
 
 // ---- libraries ----
@@ -385,7 +448,8 @@ static bool copy_file(const char *from, const char *to, const char *without)
 	long bytes = f && !fseek(f, 0, SEEK_END) ? ftell(f) : 0;
 	char *data = malloc((size_t)bytes + 1);
 
-	good = good && data && bytes > 0 && !fseek(f, 0, SEEK_SET) && fread(data, 1, (size_t)bytes, f) == (size_t)bytes;
+	good = good && data && bytes > 0 && !fseek(f, 0, SEEK_SET) &&
+	       fread(data, 1, (size_t)bytes, f) == (size_t)bytes;
 	// the name in the string table, between two zeros
 	for (long i = 1; good && without && i + (long)n < bytes; i++)
 		if (!data[i - 1] && !data[i + (long)n] && !memcmp(data + i, without, n)) {
@@ -442,16 +506,20 @@ static void lacking(void)
 				  child(NULL, NULL, s->part == COMPILER ? notes_alone : all_of_it);
 		const char *said = strstr(found->line, s->name) ? found->line : found->notes;
 		// a system library may be used instead
-		const bool there = s->part >= PRODUCTS || s->need == MAY || strstr(found->notes, "driver  ");
+		const bool there =
+			s->part >= PRODUCTS || s->need == MAY || strstr(found->notes, "driver  ");
 		const bool works = !found->devices || !found->err ||
 				   (s->need == MAY && found->err == YOKE_EUNSUPPORTED); // graphs
 		ok(good && strstr(said, s->name) && (there || !found->devices) && works,
-		   "%s: without %s, %u devices: %.200s", vendor->name, s->name, found->devices, said);
+		   "%s: without %s, %u devices: %.200s", vendor->name, s->name, found->devices,
+		   said);
 	}
 	make_folder(DRIVER, NULL, "no library");
-	ok(child(NULL, NULL, all_of_it) && (strstr(found->line, "invalid ELF") || strstr(found->line, "too short") ||
-					    strstr(found->notes, "too short")),
-	   "%s: a driver that is not a library: %.200s%.200s", vendor->name, found->line, found->notes);
+	ok(child(NULL, NULL, all_of_it) &&
+		   (strstr(found->line, "invalid ELF") || strstr(found->line, "too short") ||
+		    strstr(found->notes, "too short")),
+	   "%s: a driver that is not a library: %.200s%.200s", vendor->name, found->line,
+	   found->notes);
 	make_folder(-1, NULL, NULL);
 }
 
@@ -472,8 +540,10 @@ static void newer_devices(void)
 	static const struct {
 		const char *arch, *notice;
 	} cases[] = {
-		{ "sm_130", "NVRTC 13.0 does not know sm_130: kernels are compiled for sm_120 as PTX, which the driver compiles" },
-		{ "sm_110", "NVRTC 13.0 does not know sm_110: kernels are compiled for sm_100 as PTX, which the driver compiles" },
+		{ "sm_130",
+		  "NVRTC 13.0 does not know sm_130: kernels are compiled for sm_120 as PTX, which the driver compiles" },
+		{ "sm_110",
+		  "NVRTC 13.0 does not know sm_110: kernels are compiled for sm_100 as PTX, which the driver compiles" },
 		{ "sm_121", "NVRTC 13.0 does not know sm_121: kernels are compiled for sm_120;" },
 		{ "sm_90", NULL },
 	};
@@ -484,14 +554,16 @@ static void newer_devices(void)
 		const int n = times("does not know");
 		ok(ran && found->devices == 2 && !found->err && n == (cases[i].notice != NULL) &&
 			   (!cases[i].notice || strstr(found->notes, cases[i].notice)),
-		   "%s: %u devices, %s, %d warnings", cases[i].arch, found->devices, yoke_error_name(found->err), n);
+		   "%s: %u devices, %s, %d warnings", cases[i].arch, found->devices,
+		   yoke_error_name(found->err), n);
 	}
 	unsetenv("YOKE_FAKE_DEVICES");
 	// a product library that needs a newer driver
 	setenv("YOKE_FAKE_COMPILER", "12.4", 1);
 	ok(child("YOKE_FAKE_VERSION", "12040", all_of_it) && found->devices == 1 && !found->err &&
-	   times("libcublasLt.so.13 is of CUDA 13, the driver only of CUDA 12.4: update the driver, or install the libcublasLt of "
-		 "CUDA 12") && !times("products  "),
+		   times("libcublasLt.so.13 is of CUDA 13, the driver only of CUDA 12.4: update the driver, or install the libcublasLt of "
+			 "CUDA 12") &&
+		   !times("products  "),
 	   "a product library newer than the driver: %.200s", found->notes);
 	unsetenv("YOKE_FAKE_COMPILER");
 }
@@ -505,7 +577,8 @@ static void versions(void)
 	make_folder(-1, NULL, NULL);
 	if (cuda) {
 		ok(child("YOKE_FAKE_VERSION", "12040", all_of_it) && !found->devices &&
-		   strstr(found->line, "libnvrtc.so.13 ") && strstr(found->line, "CUDA 13.0") && strstr(found->line, "CUDA 12.4"),
+			   strstr(found->line, "libnvrtc.so.13 ") &&
+			   strstr(found->line, "CUDA 13.0") && strstr(found->line, "CUDA 12.4"),
 		   "a compiler newer than the driver: %s", found->line);
 		ok(child("YOKE_FAKE_ARCH", "sm_35", all_of_it) && !found->devices &&
 		   strstr(found->line, "compiles for sm_") && strstr(found->line, "not for sm_35"),
@@ -518,14 +591,17 @@ static void versions(void)
 	unlink(to);
 	snprintf(to, sizeof to, "%s/libhiprtc.so.7", folder);
 	ok(!symlink(from, to) && child(NULL, NULL, all_of_it) &&
-	   ((strstr(found->line, "libhiprtc.so.7 ") && strstr(found->line, "ROCm 7") && strstr(found->line, "libamdhip64.so.6 ")) ||
-	    (strstr(found->notes, "libhiprtc.so.7 ") && strstr(found->notes, "ROCm 7"))),
+		   ((strstr(found->line, "libhiprtc.so.7 ") && strstr(found->line, "ROCm 7") &&
+		     strstr(found->line, "libamdhip64.so.6 ")) ||
+		    (strstr(found->notes, "libhiprtc.so.7 ") && strstr(found->notes, "ROCm 7"))),
 	   "a compiler of another major version: %s%s", found->line, found->notes);
 	unlink(to);
 	make_folder(-1, NULL, NULL);
-	ok(child("YOKE_FAKE_ARCH", "gfx9999", all_of_it) && found->devices == 1 && found->err == YOKE_EUNSUPPORTED &&
-	   strstr(found->line, "hiprtcCompileProgram: HIPRTC_ERROR_COMPILATION on rocm:0") &&
-	   strstr(found->line, "libhiprtc.so.6 does not compile for gfx9999: update ROCm"),
+	ok(child("YOKE_FAKE_ARCH", "gfx9999", all_of_it) && found->devices == 1 &&
+		   found->err == YOKE_EUNSUPPORTED &&
+		   strstr(found->line,
+			  "hiprtcCompileProgram: HIPRTC_ERROR_COMPILATION on rocm:0") &&
+		   strstr(found->line, "libhiprtc.so.6 does not compile for gfx9999: update ROCm"),
 	   "a device unknown to the compiler: %s", found->line);
 }
 
@@ -536,9 +612,26 @@ static void versions(void)
 static bool is_quiet(const char *call)
 {
 	static const char *const quiet[] = {
-		"Destroy", "Free", "Unload", "Unregister", "Version", "GetErrorName", "GetErrorString", "Uuid", "PCIBusId",
-		"DeviceGetName", "MemGetInfo", "FuncGet", "Peer", "Register", "Release", "Properties", "DeviceGetAttribute",
-		"Occupancy", "destroy", "to_string",
+		"Destroy",
+		"Free",
+		"Unload",
+		"Unregister",
+		"Version",
+		"GetErrorName",
+		"GetErrorString",
+		"Uuid",
+		"PCIBusId",
+		"DeviceGetName",
+		"MemGetInfo",
+		"FuncGet",
+		"Peer",
+		"Register",
+		"Release",
+		"Properties",
+		"DeviceGetAttribute",
+		"Occupancy",
+		"destroy",
+		"to_string",
 	};
 
 	for (size_t i = 0; i < sizeof quiet / sizeof *quiet; i++)
@@ -557,11 +650,14 @@ static void errors(void)
 		{ 1, YOKE_EDEVICE, "CUDA_ERROR_INVALID_VALUE", "hipErrorInvalidValue", false },
 		{ 2, YOKE_ENOMEM, "CUDA_ERROR_OUT_OF_MEMORY", "hipErrorOutOfMemory", false },
 		{ 3, YOKE_EDEVICE, "CUDA_ERROR_NOT_INITIALIZED", "hipErrorNotInitialized", false },
-		{ 201, YOKE_EDEVICE, "CUDA_ERROR_INVALID_CONTEXT", "hipErrorInvalidContext", false },
-		{ 214, YOKE_EDEVICE, "CUDA_ERROR_ECC_UNCORRECTABLE", "hipErrorECCNotCorrectable", true },
+		{ 201, YOKE_EDEVICE, "CUDA_ERROR_INVALID_CONTEXT", "hipErrorInvalidContext",
+		  false },
+		{ 214, YOKE_EDEVICE, "CUDA_ERROR_ECC_UNCORRECTABLE", "hipErrorECCNotCorrectable",
+		  true },
 		{ 400, YOKE_EDEVICE, "CUDA_ERROR_INVALID_HANDLE", "hipErrorInvalidHandle", false },
 		{ 700, YOKE_EDEVICE, "CUDA_ERROR_ILLEGAL_ADDRESS", "hipErrorIllegalAddress", true },
-		{ 701, YOKE_EDEVICE, "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES", "hipErrorLaunchOutOfResources", false },
+		{ 701, YOKE_EDEVICE, "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES",
+		  "hipErrorLaunchOutOfResources", false },
 		{ 702, YOKE_EDEVICE, "CUDA_ERROR_LAUNCH_TIMEOUT", "hipErrorLaunchTimeOut", true },
 		{ 719, YOKE_EDEVICE, "CUDA_ERROR_LAUNCH_FAILED", "hipErrorLaunchFailure", true },
 		{ 999, YOKE_EDEVICE, "CUDA_ERROR_UNKNOWN", "hipErrorUnknown", false },
@@ -570,8 +666,10 @@ static void errors(void)
 
 	snprintf(folder, sizeof folder, "%s", fake_gpu);
 	for (size_t i = 0; i < vendor->n; i++)
-		for (size_t k = 0; k < sizeof codes / sizeof *codes && vendor->symbols[i].part == DRIVER; k++) {
-			const char *call = vendor->symbols[i].name, *name = cuda ? codes[k].cuda : codes[k].hip;
+		for (size_t k = 0;
+		     k < sizeof codes / sizeof *codes && vendor->symbols[i].part == DRIVER; k++) {
+			const char *call = vendor->symbols[i].name,
+				   *name = cuda ? codes[k].cuda : codes[k].hip;
 			char fail[100];
 			snprintf(fail, sizeof fail, "%s:1+:%d", call, codes[k].code);
 			if (!tap_turn(fail, 48))
@@ -581,11 +679,12 @@ static void errors(void)
 			const bool right = !found->devices ? *found->line != 0 :
 					   found->err ? named && found->err == codes[k].err :
 							is_quiet(call);
-			ok(ran && right, "%s: always %s: %s", call, name, *found->line ? found->line : "no error");
+			ok(ran && right, "%s: always %s: %s", call, name,
+			   *found->line ? found->line : "no error");
 			snprintf(fail, sizeof fail, "%s:1:%d", call, codes[k].code);
 			ran = child("YOKE_FAKE_FAIL", fail, all_of_it);
-			ok(ran && (!found->again || codes[k].lasts), "and once: %s, then %s", yoke_error_name(found->err),
-			   yoke_error_name(found->again));
+			ok(ran && (!found->again || codes[k].lasts), "and once: %s, then %s",
+			   yoke_error_name(found->err), yoke_error_name(found->again));
 		}
 }
 
@@ -596,17 +695,27 @@ static void library_errors(void)
 		int part, cuda, hip, err; // 0: it has no such code
 		const char *cuda_name, *hip_name;
 	} codes[] = {
-		{ COMPILER, 1, 1, YOKE_ENOMEM, "NVRTC_ERROR_OUT_OF_MEMORY", "HIPRTC_ERROR_OUT_OF_MEMORY" },
-		{ COMPILER, 3, 3, YOKE_EUNSUPPORTED, "NVRTC_ERROR_INVALID_INPUT", "HIPRTC_ERROR_INVALID_INPUT" },
-		{ COMPILER, 4, 4, YOKE_EUNSUPPORTED, "NVRTC_ERROR_INVALID_PROGRAM", "HIPRTC_ERROR_INVALID_PROGRAM" },
-		{ COMPILER, 5, 5, YOKE_EUNSUPPORTED, "NVRTC_ERROR_INVALID_OPTION", "HIPRTC_ERROR_INVALID_OPTION" },
-		{ COMPILER, 6, 6, YOKE_EUNSUPPORTED, "NVRTC_ERROR_COMPILATION", "HIPRTC_ERROR_COMPILATION" },
-		{ COMPILER, 11, 11, YOKE_EUNSUPPORTED, "NVRTC_ERROR_INTERNAL_ERROR", "HIPRTC_ERROR_INTERNAL_ERROR" },
-		{ PRODUCTS, 1, 1, 0, "CUBLAS_STATUS_NOT_INITIALIZED", "HIPBLAS_STATUS_NOT_INITIALIZED" },
+		{ COMPILER, 1, 1, YOKE_ENOMEM, "NVRTC_ERROR_OUT_OF_MEMORY",
+		  "HIPRTC_ERROR_OUT_OF_MEMORY" },
+		{ COMPILER, 3, 3, YOKE_EUNSUPPORTED, "NVRTC_ERROR_INVALID_INPUT",
+		  "HIPRTC_ERROR_INVALID_INPUT" },
+		{ COMPILER, 4, 4, YOKE_EUNSUPPORTED, "NVRTC_ERROR_INVALID_PROGRAM",
+		  "HIPRTC_ERROR_INVALID_PROGRAM" },
+		{ COMPILER, 5, 5, YOKE_EUNSUPPORTED, "NVRTC_ERROR_INVALID_OPTION",
+		  "HIPRTC_ERROR_INVALID_OPTION" },
+		{ COMPILER, 6, 6, YOKE_EUNSUPPORTED, "NVRTC_ERROR_COMPILATION",
+		  "HIPRTC_ERROR_COMPILATION" },
+		{ COMPILER, 11, 11, YOKE_EUNSUPPORTED, "NVRTC_ERROR_INTERNAL_ERROR",
+		  "HIPRTC_ERROR_INTERNAL_ERROR" },
+		{ PRODUCTS, 1, 1, 0, "CUBLAS_STATUS_NOT_INITIALIZED",
+		  "HIPBLAS_STATUS_NOT_INITIALIZED" },
 		{ PRODUCTS, 3, 2, 0, "CUBLAS_STATUS_ALLOC_FAILED", "HIPBLAS_STATUS_ALLOC_FAILED" },
-		{ PRODUCTS, 7, 3, 0, "CUBLAS_STATUS_INVALID_VALUE", "HIPBLAS_STATUS_INVALID_VALUE" },
-		{ PRODUCTS, 13, 5, 0, "CUBLAS_STATUS_EXECUTION_FAILED", "HIPBLAS_STATUS_EXECUTION_FAILED" },
-		{ PRODUCTS, 15, 7, 0, "CUBLAS_STATUS_NOT_SUPPORTED", "HIPBLAS_STATUS_NOT_SUPPORTED" },
+		{ PRODUCTS, 7, 3, 0, "CUBLAS_STATUS_INVALID_VALUE",
+		  "HIPBLAS_STATUS_INVALID_VALUE" },
+		{ PRODUCTS, 13, 5, 0, "CUBLAS_STATUS_EXECUTION_FAILED",
+		  "HIPBLAS_STATUS_EXECUTION_FAILED" },
+		{ PRODUCTS, 15, 7, 0, "CUBLAS_STATUS_NOT_SUPPORTED",
+		  "HIPBLAS_STATUS_NOT_SUPPORTED" },
 		{ BLAS, 0, 5, 0, NULL, "rocblas_status_memory_error" },
 		{ BLAS, 0, 6, 0, NULL, "rocblas_status_internal_error" },
 	};
@@ -621,7 +730,8 @@ static void library_errors(void)
 			snprintf(fail, sizeof fail, "%s:1+:%d", s->name, code);
 			// a compiler without a version is skipped, and another one on the system
 			// may be used
-			if (s->part != codes[k].part || !code || !tap_turn(fail, 8) || strstr(s->name, "Version"))
+			if (s->part != codes[k].part || !code || !tap_turn(fail, 8) ||
+			    strstr(s->name, "Version"))
 				continue;
 			products_wanted = s->part == COMPILER ? "0" : "1";
 			snprintf(folder, sizeof folder, "%s", fake_gpu);
@@ -629,19 +739,25 @@ static void library_errors(void)
 				snprintf(folder, sizeof folder, "%s/blas", getenv("TMPDIR"));
 				make_folder(PRODUCTS, NULL, "no library");
 			}
-			const bool ran = child("YOKE_FAKE_FAIL", fail, s->part == COMPILER ? all_of_it : products_alone);
+			const bool ran = child("YOKE_FAKE_FAIL", fail,
+					       s->part == COMPILER ? all_of_it : products_alone);
 			products_wanted = "0";
-			const bool named = strstr(found->line, name) || strstr(found->line, "no algorithm");
-			const bool known = found->err == YOKE_EUNSUPPORTED || found->err == YOKE_ENOMEM ||
-					   found->err == YOKE_EDEVICE;
+			const bool named =
+				strstr(found->line, name) || strstr(found->line, "no algorithm");
+			const bool known = found->err == YOKE_EUNSUPPORTED ||
+					   found->err == YOKE_ENOMEM || found->err == YOKE_EDEVICE;
 			// those that only other cases use
-			const bool quiet = is_quiet(s->name) || strstr(s->name, "String") || strstr(s->name, "StatusName") ||
-					   strstr(s->name, "PTX") || strstr(s->name, "Log") || strstr(s->name, "LayoutSet");
-			const bool right = !found->devices ? *found->line != 0 :
-					   !found->err ? quiet :
-					   named && (codes[k].err ? found->err == codes[k].err : known);
-			ok(ran && right, "%s: always %s: %s, %s", s->name, name, yoke_error_name(found->err),
-			   *found->line ? found->line : "no error");
+			const bool quiet = is_quiet(s->name) || strstr(s->name, "String") ||
+					   strstr(s->name, "StatusName") ||
+					   strstr(s->name, "PTX") || strstr(s->name, "Log") ||
+					   strstr(s->name, "LayoutSet");
+			const bool right =
+				!found->devices ? *found->line != 0 :
+				!found->err     ? quiet :
+					      named && (codes[k].err ? found->err == codes[k].err :
+								       known);
+			ok(ran && right, "%s: always %s: %s, %s", s->name, name,
+			   yoke_error_name(found->err), *found->line ? found->line : "no error");
 		}
 }
 
@@ -665,21 +781,26 @@ static void kernels(void)
 
 	snprintf(folder, sizeof folder, "%s", fake_gpu);
 	ok(child(NULL, NULL, bad_kernels) && found->err == YOKE_EUNSUPPORTED &&
-	   strstr(found->notes, cuda ? "nvrtcCompileProgram: NVRTC_ERROR_COMPILATION on cuda:0" :
-				       "hiprtcCompileProgram: HIPRTC_ERROR_COMPILATION on rocm:0") &&
-	   strstr(found->notes, "error:"), "a text that does not compile: %.300s", found->notes);
+		   strstr(found->notes,
+			  cuda ? "nvrtcCompileProgram: NVRTC_ERROR_COMPILATION on cuda:0" :
+				 "hiprtcCompileProgram: HIPRTC_ERROR_COMPILATION on rocm:0") &&
+		   strstr(found->notes, "error:"),
+	   "a text that does not compile: %.300s", found->notes);
 	// AMD's driver does not report parameters, and a fake driver's kernels have no code object
-	ok(!cuda || (found->again == YOKE_EUNSUPPORTED && strstr(found->line, "has 1 parameters") && strstr(found->line, " 2: ")),
+	ok(!cuda || (found->again == YOKE_EUNSUPPORTED && strstr(found->line, "has 1 parameters") &&
+		     strstr(found->line, " 2: ")),
 	   "a kernel with other parameters: %s", found->line);
 	snprintf(folder, sizeof folder, "%s/nothing", getenv("TMPDIR"));
-	const char *names[] = { "libcuda.so.1", "libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5" };
+	const char *names[] = { "libcuda.so.1", "libamdhip64.so.7", "libamdhip64.so.6",
+				"libamdhip64.so.5" };
 	for (int i = cuda ? 0 : 1; i < (cuda ? 1 : 4); i++)
 		if (dlopen(names[i], RTLD_LAZY)) {
 			diag("%s is on this machine: nothing is tried without a driver", names[i]);
 			return;
 		}
-	ok(child(NULL, NULL, all_of_it) && !found->devices && strstr(found->line, " not found; install ") &&
-	   !*found->notes, "no driver: %s", found->line);
+	ok(child(NULL, NULL, all_of_it) && !found->devices &&
+		   strstr(found->line, " not found; install ") && !*found->notes,
+	   "no driver: %s", found->line);
 }
 
 // Matrix units are trusted after they computed the product of cl/units.cl; AMD's do not support
@@ -691,12 +812,14 @@ static void matrix_units(void)
 
 	snprintf(folder, sizeof folder, "%s", fake_gpu);
 	bool ran = child(NULL, NULL, units);
-	ok(ran && found->again == all && !*found->notes, "%s: matrix units: dtypes %#x, %#x wanted: %s",
-	   vendor->name, found->again, all, found->notes);
+	ok(ran && found->again == all && !*found->notes,
+	   "%s: matrix units: dtypes %#x, %#x wanted: %s", vendor->name, found->again, all,
+	   found->notes);
 	units_wrong = true;
 	ran = child(NULL, NULL, units);
 	ok(ran && !found->again && strstr(found->notes, "f16, but "),
-	   "%s: matrix units with a wrong product are not used: %#x, %s", vendor->name, found->again, found->notes);
+	   "%s: matrix units with a wrong product are not used: %#x, %s", vendor->name,
+	   found->again, found->notes);
 	units_wrong = false;
 }
 
@@ -708,8 +831,10 @@ static void peers(void)
 	setenv("YOKE_FAKE_DEVICES", "2", 1);
 	for (int i = 0; i < 3; i++) {
 		const bool ran = child("YOKE_FAKE_PEER", ways[i], between), lies = i == 2;
-		ok(ran && found->devices == 2 && !found->err && (lies ? found->again == YOKE_EUNSUPPORTED &&
-			   strstr(found->notes, " data: ") : !found->again),
+		ok(ran && found->devices == 2 && !found->err &&
+			   (lies ? found->again == YOKE_EUNSUPPORTED &&
+					    strstr(found->notes, " data: ") :
+				   !found->again),
 		   "%s: copies between devices, %s: %s; %s", vendor->name, i ? ways[i] : "peers",
 		   yoke_error_name(found->again), found->notes);
 	}
@@ -722,25 +847,31 @@ static void samples(void)
 {
 	const struct yoke_sample *s = &found->sample;
 	const bool cuda = !strcmp(vendor->name, "cuda");
-	const uint32_t both = YOKE_SAMPLE_UTIL | YOKE_SAMPLE_MEM_UTIL | YOKE_SAMPLE_MEM_USED | YOKE_SAMPLE_MEM_TOTAL |
-			      YOKE_SAMPLE_TEMP | YOKE_SAMPLE_POWER | YOKE_SAMPLE_POWER_LIMIT | YOKE_SAMPLE_ENERGY;
+	const uint32_t both = YOKE_SAMPLE_UTIL | YOKE_SAMPLE_MEM_UTIL | YOKE_SAMPLE_MEM_USED |
+			      YOKE_SAMPLE_MEM_TOTAL | YOKE_SAMPLE_TEMP | YOKE_SAMPLE_POWER |
+			      YOKE_SAMPLE_POWER_LIMIT | YOKE_SAMPLE_ENERGY;
 	const uint32_t clocks = YOKE_SAMPLE_CLOCK | YOKE_SAMPLE_CLOCK_MAX | YOKE_SAMPLE_MEM_CLOCK;
 
 	snprintf(folder, sizeof folder, "%s", fake_gpu);
 	const bool ran = child(NULL, NULL, telemetry);
 	ok(ran && !found->err && !found->again && (s->known & both) == both && s->util == 0.5 &&
-	   s->mem_util == 0.25 && s->mem_used == 1u << 30 && s->mem_total == (uint64_t)4 << 30 &&
-	   s->temp_c == 61 && s->power_w == 151 && s->power_limit_w == 400 && s->energy_j > 0,
-	   "%s: busy %g, %g C, %g of %g W, %g J: known %#x", vendor->name, s->util, s->temp_c, s->power_w,
-	   s->power_limit_w, s->energy_j, s->known);
+		   s->mem_util == 0.25 && s->mem_used == 1u << 30 &&
+		   s->mem_total == (uint64_t)4 << 30 && s->temp_c == 61 && s->power_w == 151 &&
+		   s->power_limit_w == 400 && s->energy_j > 0,
+	   "%s: busy %g, %g C, %g of %g W, %g J: known %#x", vendor->name, s->util, s->temp_c,
+	   s->power_w, s->power_limit_w, s->energy_j, s->known);
 	if (cuda)
-		ok((s->known & clocks) == clocks && s->clock_hz == 1200000000 && s->clock_max_hz == 1410000000 &&
-		   s->energy_j == 123456.789 && !(s->known & YOKE_SAMPLE_FAN), "clocks are known, fan speed is not");
+		ok((s->known & clocks) == clocks && s->clock_hz == 1200000000 &&
+			   s->clock_max_hz == 1410000000 && s->energy_j == 123456.789 &&
+			   !(s->known & YOKE_SAMPLE_FAN),
+		   "clocks are known, fan speed is not");
 	if (cuda)
-		ok(child("YOKE_FAKE_MIG", "1", telemetry) && !found->err && !(s->known & YOKE_SAMPLE_UTIL) &&
-		   s->known & YOKE_SAMPLE_POWER, "a partitioned card: known %#x", s->known);
+		ok(child("YOKE_FAKE_MIG", "1", telemetry) && !found->err &&
+			   !(s->known & YOKE_SAMPLE_UTIL) && s->known & YOKE_SAMPLE_POWER,
+		   "a partitioned card: known %#x", s->known);
 	ok(child("YOKE_FAKE_FAIL", cuda ? "nvmlInit_v2:1+:9" : "rsmi_init:1+:9", telemetry) &&
-	   found->err == YOKE_EUNSUPPORTED && strstr(found->line, cuda ? "nvmlInit_v2: " : "rsmi_init: "),
+		   found->err == YOKE_EUNSUPPORTED &&
+		   strstr(found->line, cuda ? "nvmlInit_v2: " : "rsmi_init: "),
 	   "a device without telemetry: %s", found->line);
 }
 
@@ -763,9 +894,11 @@ static void sample_errors(void)
 		const bool ran = child("YOKE_FAKE_FAIL", fail, telemetry);
 		const uint32_t known = found->sample.known;
 		const bool said = found->err == YOKE_EUNSUPPORTED && strstr(found->line, s->name);
-		const bool less = !found->err && !(known & ~all) && __builtin_popcount(all ^ known) <= 2;
-		ok(ran && (s->need == NEED ? said || known == all : less), "%s: always fails: %s, known %#x %s", s->name,
-		   yoke_error_name(found->err), known, found->line);
+		const bool less =
+			!found->err && !(known & ~all) && __builtin_popcount(all ^ known) <= 2;
+		ok(ran && (s->need == NEED ? said || known == all : less),
+		   "%s: always fails: %s, known %#x %s", s->name, yoke_error_name(found->err),
+		   known, found->line);
 	}
 }
 
@@ -778,18 +911,20 @@ int main(void)
 		return 0;
 	}
 	snprintf(fake_gpu, sizeof fake_gpu, "%s", path);
-	found = mmap(NULL, sizeof *found, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	found = mmap(NULL, sizeof *found, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+		     0);
 	for (size_t i = 0; found != MAP_FAILED && i < sizeof vendors / sizeof *vendors; i++) {
 		char module[200];
 		vendor = &vendors[i];
-		snprintf(module, sizeof module, "plugins/%s/.libs/yoke_%s.so", vendor->name, vendor->name);
+		snprintf(module, sizeof module, "plugins/%s/.libs/yoke_%s.so", vendor->name,
+			 vendor->name);
 		if (access(module, R_OK)) {
 			diag("%s is not built", module);
 			continue;
 		}
 		snprintf(folder, sizeof folder, "%s", fake_gpu);
-		ok(child(NULL, NULL, all_of_it) && found->devices == 1 && !found->err, "%s works: %s", vendor->name,
-		   found->line);
+		ok(child(NULL, NULL, all_of_it) && found->devices == 1 && !found->err,
+		   "%s works: %s", vendor->name, found->line);
 		snprintf(folder, sizeof folder, "%s/%s", tmp, vendor->name);
 		lacking();
 		versions();

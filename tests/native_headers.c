@@ -27,7 +27,8 @@
 #define CHECK_BLAS(result, symbol, params)
 #define CHECK_COLLECTIVES(result, symbol, params)
 #define SAME(result, symbol, params) \
-	_Static_assert(__builtin_types_compatible_p(__typeof__(&symbol), result(*) params), #symbol);
+	_Static_assert( \
+		__builtin_types_compatible_p(__typeof__(&symbol), result(*) params), #symbol);
 #define X(part, need, result, symbol, params) LIST(CHECK_, part, , )(result, symbol, params)
 #if PART_NUMBER == 0
 #undef CHECK_DRIVER
@@ -51,11 +52,14 @@
 #undef CHECK_COLLECTIVES
 #define CHECK_COLLECTIVES SAME
 #endif
-LIST(YK_, VENDOR, _CALLS, )(X)
+LIST(YK_, VENDOR, _CALLS, )
+(X)
 #undef X
 // the only field of the struct with two versions that is read
 #if defined HIP_VERSION_MAJOR && PART_NUMBER == 0
-_Static_assert(offsetof(hipDeviceProp_t, gcnArchName) == (HIP_VERSION_MAJOR >= 6 ? 1160 : 396), "hipDeviceProp_t");
+	_Static_assert(offsetof(hipDeviceProp_t, gcnArchName) ==
+			       (HIP_VERSION_MAJOR >= 6 ? 1160 : 396),
+		       "hipDeviceProp_t");
 #endif
 #else
 #include TYPES
@@ -63,14 +67,17 @@ _Static_assert(offsetof(hipDeviceProp_t, gcnArchName) == (HIP_VERSION_MAJOR >= 6
 
 int main(void)
 {
-#define X(name, value) printf("%s %lld%s\n", #name, (long long)(name), (name) == (value) ? "" : ", by facts.h " #value);
+#define X(name, value) \
+	printf("%s %lld%s\n", #name, (long long)(name), \
+	       (name) == (value) ? "" : ", by facts.h " #value);
 	LIST(YK_, VENDOR, _CONSTANTS_, PART)(X)
 #undef X
 #define X(type) printf("sizeof %s %zu\n", #type, sizeof(type));
 	LIST(YK_, VENDOR, _TYPES_, PART)(X)
 #undef X
 #define X(type, field) \
-	printf("%s.%s %zu, of %zu\n", #type, #field, offsetof(type, field), sizeof(((type *)NULL)->field));
+	printf("%s.%s %zu, of %zu\n", #type, #field, offsetof(type, field), \
+	       sizeof(((type *)NULL)->field));
 	LIST(YK_, VENDOR, _FIELDS_, PART)(X)
 #undef X
 	return 0;

@@ -108,8 +108,8 @@ static void mlp_ref(const int32_t *ids, int T, double (*logits)[V])
 			x[i] = at < 0 ? 0 : param[0][ids[at] * E + i % E];
 		}
 		for (int l = 0; l < L; l++) {
-			linear_row(l ? h[(l + 1) % 2] : x, l ? 4 * E : HISTORY * E, param[1 + 2 * l],
-				   param[2 + 2 * l], 4 * E, h[l % 2]);
+			linear_row(l ? h[(l + 1) % 2] : x, l ? 4 * E : HISTORY * E,
+				   param[1 + 2 * l], param[2 + 2 * l], 4 * E, h[l % 2]);
 			for (int i = 0; i < 4 * E; i++) {
 				nearest = fmin(nearest, fabs(h[l % 2][i]));
 				h[l % 2][i] = fmax(h[l % 2][i], 0);
@@ -205,7 +205,8 @@ static void test_loss(struct yk_network *m, forward_fn *forward, int T, int half
 		yoke_read(y, &loss, sizeof loss);
 	}
 	*got = loss;
-	snprintf(what, sizeof what, "%s: loss, %d of %d positions, %s", name, T, C, yoke_dtype_name(half ? half : yoke_f32));
+	snprintf(what, sizeof what, "%s: loss, %d of %d positions, %s", name, T, C,
+		 yoke_dtype_name(half ? half : yoke_f32));
 	near(got, want, 1, half ? 8 * u : 1e-5, 1, what);
 	for (int i = 0; i < m->params.count && !isnan(loss); i++) {
 		float *all = malloc((size_t)sizes[i] * sizeof *all);
@@ -227,8 +228,8 @@ static void test_loss(struct yk_network *m, forward_fn *forward, int T, int half
 	snprintf(what, sizeof what, "%s: gradients, %d of %d positions", name, T, C);
 	const double off = apart(got, want, n);
 	if (half) // and its precision is the half's: f32 would be a thousand times closer
-		ok(off <= 16 * u && off >= u / 64, "%s in %s: %.2g off, %.2g allowed", what, yoke_dtype_name(half), off,
-		   16 * u);
+		ok(off <= 16 * u && off >= u / 64, "%s in %s: %.2g off, %.2g allowed", what,
+		   yoke_dtype_name(half), off, 16 * u);
 	else
 		near(got, want, (size_t)n, 1e-4, 0.02, what);
 	int e = yoke_scope_end(s);
@@ -258,8 +259,8 @@ static void test_causal(struct yk_network *m, forward_fn *forward)
 		g[i] = got[i / V][i % V], w[i] = want[i / V][i % V];
 	near(g, w, 3 * V, 1e-5, 1, "logits do not depend on later tokens");
 	x = yoke_from(yoke_i32, 2, (int64_t[]){ 1, C + 1 }, (int32_t[C + 1]){ 0 });
-	ok(!yk_network_forward(m, x, 0) && yoke_error_code() == YOKE_ESHAPE, "a sequence that is too long: %s",
-	   yoke_error());
+	ok(!yk_network_forward(m, x, 0) && yoke_error_code() == YOKE_ESHAPE,
+	   "a sequence that is too long: %s", yoke_error());
 	yoke_error_clear();
 	yoke_free(x);
 }
@@ -275,7 +276,8 @@ static void test_init(void)
 
 	bool good = yk_network_new(&yk_model_gpt, &shape, &a) == 0 &&
 		    yk_network_new(&yk_model_gpt, &shape, &b) == 0 &&
-		    yk_parameters_draw(&a->params, 5) == 0 && yk_parameters_draw(&b->params, 5) == 0;
+		    yk_parameters_draw(&a->params, 5) == 0 &&
+		    yk_parameters_draw(&b->params, 5) == 0;
 	if (!ok(good, "gpt: initialized %s", yoke_error()))
 		return;
 	ok(yk_model_elements(&yk_model_gpt, &shape) == a->params.elements && a->params.elements ==
@@ -323,7 +325,8 @@ static void test_cache(const struct yk_model *model, int64_t history)
 		e = yk_network_cache_new(m, m->shape.context, &cache[i]);
 	if (!ok(!e, "%s: a key-value cache %s", model->name, yoke_error()))
 		return;
-	for (int round = 0; round < 2; round++) { // the second call finds the first one's keys before its own
+	// the second call finds the first one's keys before its own
+	for (int round = 0; round < 2; round++) {
 		for (int i = 0; i < N * TOKENS; i++)
 			ids[i / TOKENS][i % TOKENS] = (int32_t)rnd_int(0, VOCAB - 1);
 		yoke_scope *s = yoke_scope_begin("window");
@@ -339,7 +342,8 @@ static void test_cache(const struct yk_model *model, int64_t history)
 			s = yoke_scope_begin("extend");
 			for (int k = 0; k < N * t; k++)
 				part[k] = ids[k / t][at + k % t];
-			yoke_tensor *h = yk_network_extend(m, cache, yoke_from(yoke_i32, 2, size, part));
+			yoke_tensor *h =
+				yk_network_extend(m, cache, yoke_from(yoke_i32, 2, size, part));
 			yoke_read(model->logits(m, h), row, (size_t)(N * t * VOCAB) * sizeof *row);
 			yoke_scope_end(s);
 			for (int k = 0; k < N * t; k++)
@@ -347,19 +351,22 @@ static void test_cache(const struct yk_model *model, int64_t history)
 			if (i == 1)
 				misses = stats().plan_misses;
 			if (i == 4)
-				ok(stats().plan_misses == misses, "%s: one plan serves all further tokens",
-				   model->name);
+				ok(stats().plan_misses == misses,
+				   "%s: one plan serves all further tokens", model->name);
 		}
 		for (int i = 0; i < N * TOKENS * VOCAB; i++) {
 			g[i] = (double)got[i / VOCAB / TOKENS][i / VOCAB % TOKENS][i % VOCAB];
 			w[i] = (double)want[i / VOCAB / TOKENS][i / VOCAB % TOKENS][i % VOCAB];
 		}
 		near(g, w, N * TOKENS * VOCAB, 4e-6, 1, "logits of tokens that come in chunks");
-		ok(model != &yk_model_gpt || stats().assign_copies == copies, "the cache is updated in place");
+		ok(model != &yk_model_gpt || stats().assign_copies == copies,
+		   "the cache is updated in place");
 	}
 	yoke_scope *s = yoke_scope_begin("full");
-	yoke_tensor *h = yk_network_extend(m, cache, yoke_from(yoke_i32, 2, (int64_t[]){ N, 1 }, ids));
-	ok(!h && yoke_error_code() == YOKE_ESHAPE, "%s: a full cache: %s", model->name, yoke_error());
+	yoke_tensor *h =
+		yk_network_extend(m, cache, yoke_from(yoke_i32, 2, (int64_t[]){ N, 1 }, ids));
+	ok(!h && yoke_error_code() == YOKE_ESHAPE, "%s: a full cache: %s", model->name,
+	   yoke_error());
 	yoke_error_clear();
 	yoke_scope_end(s);
 	for (int i = 0; i < N; i++)
@@ -465,8 +472,8 @@ static void test_together(const struct yk_model *model, int64_t history)
 	   "one sequence begins where another continues: %s", yoke_error());
 	yoke_error_clear();
 	yoke_tensor *many = yoke_full(yoke_i32, 2, (int64_t[]){ YK_SEQUENCES + 1, 1 }, 0);
-	ok(!yk_network_extend(m, cache, many) && yoke_error_code() == YOKE_ESHAPE, "too many sequences: %s",
-	   yoke_error());
+	ok(!yk_network_extend(m, cache, many) && yoke_error_code() == YOKE_ESHAPE,
+	   "too many sequences: %s", yoke_error());
 	yoke_error_clear();
 	yoke_scope_end(s);
 	for (int i = 0; i < R; i++) {
@@ -524,14 +531,15 @@ static void test_flat(const struct yk_model *model)
 		   last.pool_reserved == first.pool_reserved &&
 		   last.pool_allocated_peak == first.pool_allocated_peak &&
 		   last.live_handles == first.live_handles,
-	   "%s: after %d passes: %llu bytes, then %llu; %llu handles, then %llu %s", model->name, passes,
-	   (unsigned long long)first.pool_allocated, (unsigned long long)last.pool_allocated,
-	   (unsigned long long)first.live_handles, (unsigned long long)last.live_handles,
-	   yoke_error());
+	   "%s: after %d passes: %llu bytes, then %llu; %llu handles, then %llu %s", model->name,
+	   passes, (unsigned long long)first.pool_allocated,
+	   (unsigned long long)last.pool_allocated, (unsigned long long)first.live_handles,
+	   (unsigned long long)last.live_handles, yoke_error());
 	ok((last.plans == first.plans && last.plan_misses == first.plan_misses) || tap_eager(),
-	   "%s: %llu plans after the first passes, then %llu", model->name, (unsigned long long)first.plans,
-	   (unsigned long long)last.plans);
-	ok(tap_resident() - memory < 1 << 20, "%s: resident memory of the process grew by %+.0f bytes", model->name,
+	   "%s: %llu plans after the first passes, then %llu", model->name,
+	   (unsigned long long)first.plans, (unsigned long long)last.plans);
+	ok(tap_resident() - memory < 1 << 20,
+	   "%s: resident memory of the process grew by %+.0f bytes", model->name,
 	   tap_resident() - memory);
 	yk_network_cache_free(cache);
 	yk_network_free(m);
@@ -603,7 +611,8 @@ static void test_refused(void)
 	refuse(&yk_model_mlp, bad, "history=9 is more than the context=8");
 	bad = good, bad.history = 0;
 	refuse(&yk_model_mlp, bad, "history=0 is not in 1 .. 64");
-	ok(!yk_model_find("bert") && yk_model_find("mlp") == &yk_model_mlp, "models are found by name");
+	ok(!yk_model_find("bert") && yk_model_find("mlp") == &yk_model_mlp,
+	   "models are found by name");
 }
 
 // A manifest, written and read; one that names another model.
@@ -615,9 +624,10 @@ static void test_manifest(const struct yk_model *model, int sizes_of)
 	for (int k = 0; k < YK_SIZE_COUNT; k++)
 		shape.size[k] = model->sizes >> k & 1 ? 2 : 0;
 	json_t *o = yk_model_describe(model, &shape);
-	ok(o && json_object_size(o) == (size_t)sizes_of && yk_model_parse(o, "m", &which, &got) == 0 &&
-	   which == model && !memcmp(&got, &shape, sizeof got), "%s: the manifest describes the model and restores it %s", model->name,
-	   yoke_error());
+	ok(o && json_object_size(o) == (size_t)sizes_of &&
+		   yk_model_parse(o, "m", &which, &got) == 0 && which == model &&
+		   !memcmp(&got, &shape, sizeof got),
+	   "%s: the manifest describes the model and restores it %s", model->name, yoke_error());
 	json_object_set_new(o, "kind", json_string("bert"));
 	int e = yk_model_parse(o, "m", &which, &got);
 	ok(e == YOKE_EFORMAT &&
@@ -634,8 +644,9 @@ static void test_manifest(const struct yk_model *model, int sizes_of)
 
 static void test_model(const struct yk_model *model, int params, forward_fn *forward)
 {
-	struct yk_model_shape shape = { .vocab = V, .context = C, .layers = L, .heads = H, .embed = E,
-					.history = HISTORY };
+	struct yk_model_shape shape = {
+		.vocab = V, .context = C, .layers = L, .heads = H, .embed = E, .history = HISTORY
+	};
 	struct yk_network *m = NULL;
 
 	bool good = yk_network_new(model, &shape, &m) == 0 && m->params.count == params &&
@@ -646,7 +657,8 @@ static void test_model(const struct yk_model *model, int params, forward_fn *for
 	test_loss(m, forward, C, 0);
 	test_loss(m, forward, 1, 0);
 	test_loss(m, forward, 5, 0);
-	for (int half = yoke_f16; half <= yoke_bf16 && model == &yk_model_gpt; half++) // relu's slope jumps
+	// relu's slope jumps
+	for (int half = yoke_f16; half <= yoke_bf16 && model == &yk_model_gpt; half++)
 		test_loss(m, forward, C, half);
 	test_causal(m, forward);
 	yk_network_free(m);

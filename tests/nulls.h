@@ -38,11 +38,12 @@ enum { MANY = 4 };
 
 // ---- tensors ----
 
-static const int64_t d22[YOKE_MAX_RANK] = { 2, 2 }, ones[YOKE_MAX_RANK] = { 1, 1, 1, 1, 1, 1, 1, 1 },
-		     zeros[YOKE_MAX_RANK];
+static const int64_t d22[YOKE_MAX_RANK] = { 2, 2 },
+		     ones[YOKE_MAX_RANK] = { 1, 1, 1, 1, 1, 1, 1, 1 }, zeros[YOKE_MAX_RANK];
 static const int axis_0[YOKE_MAX_RANK] = { 0 }, axis_1[YOKE_MAX_RANK] = { 1 };
 
-static inline yoke_tensor *full(int dtype, int rank, int64_t a, int64_t b, int64_t c, int64_t d, double value)
+static inline yoke_tensor *full(int dtype, int rank, int64_t a, int64_t b, int64_t c, int64_t d,
+				double value)
 {
 	return yoke_full(dtype, rank, (int64_t[]){ a, b, c, d }, value);
 }
@@ -62,7 +63,9 @@ static inline yoke_tensor *number(void) { return yoke_scalar(1); }
 
 static inline yoke_tensor *unit(void) // positive definite
 {
-	return yoke_add(x22(), yoke_cast(yoke_eq(yoke_iota(yoke_i32, 2, d22, 0), yoke_iota(yoke_i32, 2, d22, 1)), yoke_f32));
+	return yoke_add(x22(), yoke_cast(yoke_eq(yoke_iota(yoke_i32, 2, d22, 0),
+						 yoke_iota(yoke_i32, 2, d22, 1)),
+					 yoke_f32));
 }
 
 static inline yoke_tensor *variable(void)
@@ -196,9 +199,12 @@ static int read_item(void *arg, int64_t n, struct yoke_item *const *s)
 	return 0;
 }
 
-static const struct yoke_field pair = { .size = sizeof pair, .name = "x", .dtype = yoke_f32, .rank = 1, .dims = { 2 } };
+static const struct yoke_field pair = {
+	.size = sizeof pair, .name = "x", .dtype = yoke_f32, .rank = 1, .dims = { 2 }
+};
 STRUCT(field, yoke_field, .name = "x", .dtype = yoke_f32, .rank = 1, .dims = { 2 })
-STRUCT(set_options, yoke_dataset_options, .name = "pairs", .count = 16, .fields = 1, .field = &pair, .read = read_item)
+STRUCT(set_options, yoke_dataset_options, .name = "pairs", .count = 16, .fields = 1, .field = &pair,
+       .read = read_item)
 STRUCTS(fields, yoke_field)
 STRUCT(item, yoke_item)
 STRUCT(position, yoke_position)
@@ -240,13 +246,16 @@ STRUCT(stats, yoke_stats)
 STRUCTS(fallbacks, yoke_fallback)
 STRUCT(fit_end, yoke_fit_end)
 STRUCT(cube_info, yoke_cube_info)
-STRUCT(new_cube, yoke_cube_info, .lines = 2, .samples = 2, .bands = 2, .type = "f32", .interleave = "bip", .ignore = NAN)
-STRUCT(adamw, yoke_adamw, .lr = number(), .c1 = number(), .c2 = number(), .scale = YOKE_NONE, .skip = YOKE_NONE,
-       .beta1 = 0.9, .beta2 = 0.99, .eps = 1e-8)
-STRUCT(lamb, yoke_lamb, .lr = number(), .c1 = number(), .c2 = number(), .scale = YOKE_NONE, .skip = YOKE_NONE,
-       .beta1 = 0.9, .beta2 = 0.99, .eps = 1e-8)
-STRUCT(sgd, yoke_sgd, .lr = number(), .first = number(), .scale = YOKE_NONE, .skip = YOKE_NONE, .momentum = 0.5)
-STRUCT(profile_options, yoke_profile_options, .active = 1, .flags = YOKE_PROFILE_SHAPES | YOKE_PROFILE_MEMORY)
+STRUCT(new_cube, yoke_cube_info, .lines = 2, .samples = 2, .bands = 2, .type = "f32",
+       .interleave = "bip", .ignore = NAN)
+STRUCT(adamw, yoke_adamw, .lr = number(), .c1 = number(), .c2 = number(), .scale = YOKE_NONE,
+       .skip = YOKE_NONE, .beta1 = 0.9, .beta2 = 0.99, .eps = 1e-8)
+STRUCT(lamb, yoke_lamb, .lr = number(), .c1 = number(), .c2 = number(), .scale = YOKE_NONE,
+       .skip = YOKE_NONE, .beta1 = 0.9, .beta2 = 0.99, .eps = 1e-8)
+STRUCT(sgd, yoke_sgd, .lr = number(), .first = number(), .scale = YOKE_NONE, .skip = YOKE_NONE,
+       .momentum = 0.5)
+STRUCT(profile_options, yoke_profile_options, .active = 1,
+       .flags = YOKE_PROFILE_SHAPES | YOKE_PROFILE_MEMORY)
 
 static inline struct yoke_resolvent *resolvent(void)
 {
@@ -257,7 +266,8 @@ static inline struct yoke_resolvent *resolvent(void)
 
 // ---- modules ----
 
-static int forward_same(yoke_module *m, void *state, int n, yoke_tensor *const *in, int k, yoke_tensor **out)
+static int forward_same(yoke_module *m, void *state, int n, yoke_tensor *const *in, int k,
+			yoke_tensor **out)
 {
 	(void)m;
 	(void)state;
@@ -265,12 +275,17 @@ static int forward_same(yoke_module *m, void *state, int n, yoke_tensor *const *
 		return YOKE_EINVAL;
 	return (out[0] = yoke_relu(in[0])) ? 0 : YOKE_EINVAL;
 }
-static const struct yoke_module_class same = { .size = sizeof same, .name = "same", .forward = forward_same };
+static const struct yoke_module_class same = { .size = sizeof same,
+					       .name = "same",
+					       .forward = forward_same };
 STRUCT(module_class, yoke_module_class, .name = "same", .forward = forward_same)
 
 static inline yoke_module *linear(void) { return yoke_nn_linear(2, 2, 1); }
 static inline yoke_module *plain(void) { return yoke_module_new(&same, NULL); }
-static inline yoke_module *stateful(void) { return yoke_module_new(&same, (void *)(uintptr_t)&same); }
+static inline yoke_module *stateful(void)
+{
+	return yoke_module_new(&same, (void *)(uintptr_t)&same);
+}
 static inline yoke_module **modules(void)
 {
 	yoke_module **list = calloc(MANY, sizeof(yoke_module *));
@@ -374,7 +389,8 @@ static inline const char **label_paths(void)
 		list[i] = "label.hdr";
 	return list;
 }
-STRUCT(cube_files, yoke_cube_files, .n = 1, .path = cube_paths(), .label = label_paths(), .mask = label_paths())
+STRUCT(cube_files, yoke_cube_files, .n = 1, .path = cube_paths(), .label = label_paths(),
+       .mask = label_paths())
 
 static inline const char *cube_npy(void)
 {
@@ -421,8 +437,8 @@ static int op_make(const struct yoke_op_args *a, yoke_tensor *const *in, yoke_te
 	(void)a;
 	return (out[0] = yoke_mul(in[0], yoke_const(2))) ? 0 : YOKE_EINVAL;
 }
-static int op_gradient(const struct yoke_op_args *a, yoke_tensor *const *in, yoke_tensor *const *out, yoke_tensor *const *g,
-		       yoke_tensor **to)
+static int op_gradient(const struct yoke_op_args *a, yoke_tensor *const *in,
+		       yoke_tensor *const *out, yoke_tensor *const *g, yoke_tensor **to)
 {
 	(void)a;
 	(void)in;
@@ -435,8 +451,14 @@ static inline struct yoke_op_def *op_def(void)
 	static char name[64][32];
 	snprintf(name[count % 64], sizeof name[0], "nulls.op%d", count);
 	struct yoke_op_def *d = malloc(sizeof *d);
-	*d = (struct yoke_op_def){ .size = sizeof *d, .name = name[count++ % 64], .nin = 1, .nout = 1, .nattr = 1, .shape = op_shape,
-				   .decompose = op_make, .gradient = op_gradient };
+	*d = (struct yoke_op_def){ .size = sizeof *d,
+				   .name = name[count++ % 64],
+				   .nin = 1,
+				   .nout = 1,
+				   .nattr = 1,
+				   .shape = op_shape,
+				   .decompose = op_make,
+				   .gradient = op_gradient };
 	return d;
 }
 static inline int op(void) { return yoke_op_register(op_def()); }
@@ -487,7 +509,8 @@ static yoke_tensor *fit_loss(void *arg, yoke_module *net, int n, yoke_tensor *co
 	(void)n;
 	return yoke_mean(yoke_call(net, in[0]), YOKE_ALL);
 }
-STRUCT(fit, yoke_fit, .net = linear(), .optim = fresh(), .steps = 2, .next = next_batch, .loss = fit_loss)
+STRUCT(fit, yoke_fit, .net = linear(), .optim = fresh(), .steps = 2, .next = next_batch,
+       .loss = fit_loss)
 
 // ---- statistics and pipelines ----
 
@@ -531,8 +554,14 @@ static inline struct yoke_node_type *node_type(void)
 	static char name[64][32];
 	snprintf(name[count % 64], sizeof name[0], "node%d", count);
 	struct yoke_node_type *t = malloc(sizeof *t);
-	*t = (struct yoke_node_type){ .size = sizeof *t, .name = name[count++ % 64], .states = 1, .state = { "w" },
-				      .channels = node_channels, .dims = node_dims, .fit = node_fit, .forward = node_forward };
+	*t = (struct yoke_node_type){ .size = sizeof *t,
+				      .name = name[count++ % 64],
+				      .states = 1,
+				      .state = { "w" },
+				      .channels = node_channels,
+				      .dims = node_dims,
+				      .fit = node_fit,
+				      .forward = node_forward };
 	return t;
 }
 #define PIPELINE "{\"nodes\": [{\"name\": \"scale\", \"type\": \"standard\"}, {\"name\": \"logit\", \"type\": \"linear\", " \
@@ -570,13 +599,17 @@ static inline yoke_module *below(yoke_module *parent, const char *name, yoke_mod
 // A llama of one layer in a folder.
 static inline const char *model_folder(void)
 {
-	yoke_module *top = plain(), *m = below(top, "model", plain()), *layer = below(below(m, "layers", plain()), "0", plain());
-	yoke_module *attention = below(layer, "self_attn", plain()), *mlp = below(layer, "mlp", plain());
-	const char *products[] = { "q_proj", "k_proj", "v_proj", "o_proj" }, *inner[] = { "gate_proj", "up_proj", "down_proj" };
+	yoke_module *top = plain(), *m = below(top, "model", plain()),
+		    *layer = below(below(m, "layers", plain()), "0", plain());
+	yoke_module *attention = below(layer, "self_attn", plain()),
+		    *mlp = below(layer, "mlp", plain());
+	const char *products[] = { "q_proj", "k_proj", "v_proj", "o_proj" },
+		   *inner[] = { "gate_proj", "up_proj", "down_proj" };
 	mkdir("model", 0777);
 	FILE *f = fopen("model/config.json", "w");
 	fputs("{\"model_type\": \"llama\", \"vocab_size\": 4, \"hidden_size\": 2, \"num_hidden_layers\": 1, \"intermediate_size\": 2, "
-	      "\"num_attention_heads\": 1, \"max_position_embeddings\": 8, \"tie_word_embeddings\": true}", f);
+	      "\"num_attention_heads\": 1, \"max_position_embeddings\": 8, \"tie_word_embeddings\": true}",
+	      f);
 	fclose(f);
 	below(m, "embed_tokens", yoke_nn_embedding(4, 2));
 	below(m, "norm", yoke_nn_rms_norm(2, 1e-5));
@@ -590,14 +623,22 @@ static inline const char *model_folder(void)
 	yoke_module_free(top);
 	return "model";
 }
-static const char words_json[] = "{\"version\": \"1.0\", \"added_tokens\": [], \"pre_tokenizer\": {\"type\": \"WhitespaceSplit\"}, "
+static const char words_json[] =
+	"{\"version\": \"1.0\", \"added_tokens\": [], \"pre_tokenizer\": {\"type\": \"WhitespaceSplit\"}, "
 	"\"model\": {\"type\": \"WordLevel\", \"vocab\": {\"a\": 0, \"b\": 1, \"u\": 2}, \"unk_token\": \"u\"}}";
-static inline yoke_tokenizer *tokenizer(void) { return yoke_tokenizer_parse(words_json, sizeof words_json - 1, "words"); }
-static inline yoke_tokenizer *trained(void) { return yoke_tokenizer_train((const char *const[]){ "a b" }, NULL, 1, 260); }
+static inline yoke_tokenizer *tokenizer(void)
+{
+	return yoke_tokenizer_parse(words_json, sizeof words_json - 1, "words");
+}
+static inline yoke_tokenizer *trained(void)
+{
+	return yoke_tokenizer_train((const char *const[]){ "a b" }, NULL, 1, 260);
+}
 static inline const char *tokenizer_folder(void)
 {
 	mkdir("tokenizer", 0777);
-	FILE *f = fopen("tokenizer/tokenizer.json", "w"), *chat = fopen("tokenizer/chat_template.jinja", "w");
+	FILE *f = fopen("tokenizer/tokenizer.json", "w"),
+	     *chat = fopen("tokenizer/chat_template.jinja", "w");
 	fputs(words_json, f);
 	fputs("{{ messages }}", chat);
 	fclose(f);
@@ -607,8 +648,14 @@ static inline const char *tokenizer_folder(void)
 	fclose(chat);
 	return "tokenizer";
 }
-static inline yoke_tokenizer *chat_tokenizer(void) { return yoke_tokenizer_open(tokenizer_folder()); }
-static inline yoke_chat_template *chat_template(void) { return yoke_chat_template_parse("x", 1, "x"); }
+static inline yoke_tokenizer *chat_tokenizer(void)
+{
+	return yoke_tokenizer_open(tokenizer_folder());
+}
+static inline yoke_chat_template *chat_template(void)
+{
+	return yoke_chat_template_parse("x", 1, "x");
+}
 static inline struct yoke_chat_message *chat_message(void)
 {
 	static struct yoke_chat_message m;
@@ -651,7 +698,9 @@ static inline struct yoke_lora_options *lora_options(void)
 static inline struct yoke_text_options *text_options(void)
 {
 	static struct yoke_text_options o;
-	o = (struct yoke_text_options){ .size = sizeof o, .context = 1, .text = "a b a b", .bytes = 7 };
+	o = (struct yoke_text_options){
+		.size = sizeof o, .context = 1, .text = "a b a b", .bytes = 7
+	};
 	return &o;
 }
 static inline yoke_model *adapted(void)
@@ -691,12 +740,15 @@ static inline struct yoke_engine_request *engine_request(void)
 {
 	static const int32_t prompt[] = { 1 };
 	static struct yoke_engine_request r;
-	r = (struct yoke_engine_request){ .size = sizeof r, .prompt = prompt, .count = 1, .tokens = 1 };
+	r = (struct yoke_engine_request){
+		.size = sizeof r, .prompt = prompt, .count = 1, .tokens = 1
+	};
 	return &r;
 }
 STRUCT(server_options, yoke_server_options)
 STRUCT(serve_options, yoke_serve_options)
-static inline int serve_call(void *user, const struct yoke_serve_array *in, struct yoke_serve_array *out)
+static inline int serve_call(void *user, const struct yoke_serve_array *in,
+			     struct yoke_serve_array *out)
 {
 	(void)user;
 	(void)in;
@@ -782,20 +834,24 @@ static inline void judge(const struct function *f, struct shown *s)
 	for (int k = 0; k < 2; k++) {
 		after_error = k;
 		const int failed = f->call(s->way), code = yoke_error_code();
-		const bool told = failed == 1 && code < 0 && *yoke_error() && (!k || strstr(yoke_error(), "no.such"));
+		const bool told = failed == 1 && code < 0 && *yoke_error() &&
+				  (!k || strstr(yoke_error(), "no.such"));
 		if (w->verdict == MAY || failed < 0 || (w->verdict == MUST ? told : !failed || k))
 			continue;
 		s->bad++;
-		snprintf(s->why + strlen(s->why), sizeof s->why - strlen(s->why), "\n# %s%s: %s instead of %s: %s %s", w->what,
-			 k ? " after an error" : "", failed ? "failure" : "success", w->verdict == MUST ? "an error" : "success",
-			 yoke_error_name(code), yoke_error());
+		snprintf(s->why + strlen(s->why), sizeof s->why - strlen(s->why),
+			 "\n# %s%s: %s instead of %s: %s %s", w->what, k ? " after an error" : "",
+			 failed ? "failure" : "success",
+			 w->verdict == MUST ? "an error" : "success", yoke_error_name(code),
+			 yoke_error());
 	}
 }
 
 // All variants of one function, each in a child that continues with the next one unless it crashes.
 static inline void try_all(const struct function *f)
 {
-	struct shown *s = mmap(NULL, sizeof *s, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct shown *s =
+		mmap(NULL, sizeof *s, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (s == MAP_FAILED)
 		exit(99);
 	while (s->way < f->ways) {
@@ -811,7 +867,8 @@ static inline void try_all(const struct function *f)
 		waitpid(pid, &status, 0);
 		if (s->way < f->ways) { // it ended there
 			s->bad++;
-			snprintf(s->why + strlen(s->why), sizeof s->why - strlen(s->why), "\n# %s: ended by %s %d", f->way[s->way].what,
+			snprintf(s->why + strlen(s->why), sizeof s->why - strlen(s->why),
+				 "\n# %s: ended by %s %d", f->way[s->way].what,
 				 WIFSIGNALED(status) ? "signal" : "exit status",
 				 WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
 			s->way++;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests that memory is first touched by the NUMA node that computes with it: how a job's items are divided among nodes,
-// on a machine of two nodes that hwloc pretends; and on which nodes pages are, on a machine that has several.
+// Tests that memory is first touched by the NUMA node that computes with it: how a job's items are
+// divided among nodes, on a machine of two nodes that hwloc pretends; and on which nodes pages are,
+// on a machine that has several.
 #include "config.h"
 
 #include <sched.h>
@@ -59,7 +60,8 @@ struct job {
 	size_t *processor; // that ran it
 };
 
-// Item j of a node's interval waits for the items j of the others, so no node takes items from another.
+// Item j of a node's interval waits for the items j of the others, so no node takes items from
+// another.
 static void write_page(void *arg, int64_t item)
 {
 	struct job *job = arg;
@@ -244,7 +246,8 @@ int main(void)
 #if defined HAVE_HWLOC && !defined YK_POSIX_ONLY
 	const int rc = child(two_nodes);
 	if (rc == 77)
-		skip("two nodes", "processors 0 and 1 are not allowed, or a control group allows less");
+		skip("two nodes",
+		     "processors 0 and 1 are not allowed, or a control group allows less");
 	else
 		ok(rc == 0,
 		   "two nodes: fresh pages are untouched; each node writes its half, whatever the "

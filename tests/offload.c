@@ -46,7 +46,8 @@ static int train_mlp(double *loss)
 	const int64_t sizes[LAYERS + 1] = { IN, 17, 8, OUT };
 	struct yk_parameters p = { 0 };
 	for (int i = 0; i < LAYERS; i++) {
-		yk_parameters_matrix(&p, sizes[i + 1], sizes[i], sqrt(2 / (double)sizes[i]), "w%d", i);
+		yk_parameters_matrix(&p, sizes[i + 1], sizes[i], sqrt(2 / (double)sizes[i]), "w%d",
+				     i);
 		yk_parameters_vector(&p, sizes[i + 1], 0, "b%d", i);
 	}
 	int err = p.error ? p.error : yk_parameters_draw(&p, 3);
@@ -73,7 +74,9 @@ static int train_mlp(double *loss)
 static int train_gpt(double *loss)
 {
 	struct yk_network *gpt = NULL;
-	struct yk_model_shape shape = { .vocab = 31, .context = T, .layers = 2, .heads = 2, .embed = 24 };
+	struct yk_model_shape shape = {
+		.vocab = 31, .context = T, .layers = 2, .heads = 2, .embed = 24
+	};
 	int err = yk_network_new(&yk_model_gpt, &shape, &gpt);
 	if (!err)
 		err = yk_parameters_draw(&gpt->params, 3);
@@ -108,8 +111,9 @@ static void listed(const char *backend, const struct yoke_stats *stats)
 			 f[i].rank >= 0 && f[i].rank <= YOKE_MAX_RANK;
 	}
 	ok(n >= 0 && n < 512 && sorted && named && count == stats->fallbacks &&
-	   bytes == stats->fallback_bytes, "%s: %d kinds listed, %llu launches, %llu bytes; the first %s",
-	   backend, n, (unsigned long long)count, (unsigned long long)bytes, n > 0 ? f[0].op : "");
+		   bytes == stats->fallback_bytes,
+	   "%s: %d kinds listed, %llu launches, %llu bytes; the first %s", backend, n,
+	   (unsigned long long)count, (unsigned long long)bytes, n > 0 ? f[0].op : "");
 }
 
 static struct result run(const char *backend, int (*train)(double *))
@@ -143,21 +147,25 @@ static void compare(const char *backend, bool complete)
 	for (int k = 0; k < 2; k++) {
 		char text[80];
 		struct result cpu = run("cpu", what[k].train), other = run(backend, what[k].train);
-		if (!ok(!cpu.err && !other.err, "%s: %s trains: %s", backend, what[k].name, yoke_error())) {
+		if (!ok(!cpu.err && !other.err, "%s: %s trains: %s", backend, what[k].name,
+			yoke_error())) {
 			yoke_error_clear();
 			continue;
 		}
 		snprintf(text, sizeof text, "%s: %s, losses as on the CPU", backend, what[k].name);
 		near(other.loss, cpu.loss, (size_t)what[k].steps, 2e-4, 0.1, text);
 		if (what[k].train == train_mlp)
-			ok(other.loss[STEPS - 1] < other.loss[0] / 2, "%s: its loss falls, %g to %g", backend,
-			   other.loss[0], other.loss[STEPS - 1]);
+			ok(other.loss[STEPS - 1] < other.loss[0] / 2,
+			   "%s: its loss falls, %g to %g", backend, other.loss[0],
+			   other.loss[STEPS - 1]);
 		fell = other.stats.fallbacks > 0;
 		ok((fell || complete) && fell == (other.stats.fallback_bytes > 0),
 		   "%s: %llu steps of %llu fell back, %llu bytes", backend,
-		   (unsigned long long)other.stats.fallbacks, (unsigned long long)other.stats.launches,
+		   (unsigned long long)other.stats.fallbacks,
+		   (unsigned long long)other.stats.launches,
 		   (unsigned long long)other.stats.fallback_bytes);
-		ok(other.stats.fallbacks < other.stats.launches, "%s: some ops do not fall back", backend);
+		ok(other.stats.fallbacks < other.stats.launches, "%s: some ops do not fall back",
+		   backend);
 		ok(!cpu.stats.fallbacks, "on the CPU nothing falls back");
 	}
 	yoke_setting_set("strict", "1");
@@ -187,7 +195,8 @@ static void copies(const char *backend)
 	}
 	for (int i = 0; i < 256; i++) { // matrices of 2 x 2
 		int m = i & ~1;
-		want[1][i] = want[0][m] * (double)x[i & 1] + want[0][m + 1] * (double)x[2 + (i & 1)];
+		want[1][i] =
+			want[0][m] * (double)x[i & 1] + want[0][m + 1] * (double)x[2 + (i & 1)];
 	}
 	for (int k = 0; k < 3; k++) {
 		float back[256];
@@ -234,7 +243,8 @@ int main(void)
 		compare("opencl", true);
 		copies("opencl");
 	} else {
-		skip("training on OpenCL", opencl ? yoke_error() : "YOKE_TEST_OPENCL does not name the module");
+		skip("training on OpenCL",
+		     opencl ? yoke_error() : "YOKE_TEST_OPENCL does not name the module");
 		yoke_error_clear();
 	}
 	return done();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests yoke_onnx_write: each op in small graphs, with the numbers at which definitions differ, without
-// elements and without axes, in each dtype.  A reader of the wire format checks the structure of each
-// file; with the Python packages onnx and onnxruntime (tests/onnx.py) the results are compared, too.
-// YOKE_TEST_ONNX is that Python; default: python3.
+// Tests yoke_onnx_write: each op in small graphs, with the numbers at which definitions differ,
+// without elements and without axes, in each dtype.  A reader of the wire format checks the
+// structure of each file; with the Python packages onnx and onnxruntime (tests/onnx.py) the results
+// are compared, too. YOKE_TEST_ONNX is that Python; default: python3.
 #include "config.h"
 
 #include <math.h>
@@ -1117,7 +1117,8 @@ static void backwards(int dtype)
 	}
 }
 
-// Variables that are assigned to, as a whole, in part and by an optimizer; views of them before and after.
+// Variables that are assigned to, as a whole, in part and by an optimizer; views of them before and
+// after.
 static void assigned(void)
 {
 	yoke_tensor *out[16], *p = yoke_variable("p", yoke_f32, DIMS(3, 4)),

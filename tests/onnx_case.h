@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A case for tests/onnx.py: a model that yoke_onnx_write wrote, as NAME.onnx, the bytes of its inputs
-// and of the results that yoke computes, as NAME.in0 .. and NAME.out0 .., and tolerances.
+// A case for tests/onnx.py: a model that yoke_onnx_write wrote, as NAME.onnx, the bytes of its
+// inputs and of the results that yoke computes, as NAME.in0 .. and NAME.out0 .., and tolerances.
 #ifndef YK_TEST_ONNX_CASE_H
 #define YK_TEST_ONNX_CASE_H
 
@@ -68,8 +68,8 @@ static inline void onnx_find(void)
 	free(found);
 }
 
-// Compares the cases in the current folder with onnxruntime, if YOKE_TEST_ONNX (default: python3) is a
-// Python with the packages onnx and onnxruntime.
+// Compares the cases in the current folder with onnxruntime, if YOKE_TEST_ONNX (default: python3)
+// is a Python with the packages onnx and onnxruntime.
 static inline void onnx_compare(int cases)
 {
 	char command[sizeof onnx_script + 400], line[1000];

@@ -235,7 +235,8 @@ static void test_two(uint32_t other)
 	}
 	ok(!bad, "devices %u and %u in turn: %u wrong elements", device, other, bad);
 	int err = cl->copy(q[0], s[0], 0, s[1], 0, 4);
-	ok(err == YOKE_EUNSUPPORTED && strstr(last_error, "opencl:0") && strstr(last_error, "opencl:1"),
+	ok(err == YOKE_EUNSUPPORTED && strstr(last_error, "opencl:0") &&
+		   strstr(last_error, "opencl:1"),
 	   "there is no direct copy between them: %s", last_error);
 	for (int i = 0; i < 2; i++) {
 		cl->segment_free(id[i], s[i]);
@@ -353,8 +354,8 @@ static void test_binaries(void)
 		return;
 	cache_hits = 0;
 	bool good = !squares(1);
-	ok(good && (cache_hits == 1 || !nbinaries), "a cached binary is used (%u of %u)", cache_hits,
-	   nbinaries);
+	ok(good && (cache_hits == 1 || !nbinaries), "a cached binary is used (%u of %u)",
+	   cache_hits, nbinaries);
 }
 
 // Consecutive marks without work between them share an event; each is waited for and freed
@@ -399,7 +400,8 @@ static void test_source(void)
 		{ good, "sum", "sum", 0 },
 		{ "#include \"none.cl\"\n", "add", "could not generate", 0 },
 		{ "__kernel void add(__global uchar *y, ulong y0) {}", "add", "2 parameters", 0 },
-		{ "__kernel void add(__global uchar *y, ulong y0, int by) {}", "add", "parameter 2", 0 },
+		{ "__kernel void add(__global uchar *y, ulong y0, int by) {}", "add", "parameter 2",
+		  0 },
 		{ good, "add", "no implementation", 3 },
 	};
 	const int64_t n = 8;
@@ -408,9 +410,16 @@ static void test_source(void)
 	must(cl->segment_new(device, YOKE_SEGMENT_DEVICE, sizeof got, &s), "segment_new");
 	must(cl->put(queue, s, 0, got, sizeof got), "put");
 	struct yoke_view y = dense_view(s, 0, yoke_i32, 1, &n);
-	struct yoke_source source = { .size = sizeof source, .dialect = YOKE_DIALECT_OPENCL, .entry = "add",
-				      .hash = 1, .global = { 8, 1, 1 } };
-	struct yoke_op op = { .size = sizeof op, .code = YOKE_OP_SOURCE, .nout = 1, .out = &y, .nattr = 1,
+	struct yoke_source source = { .size = sizeof source,
+				      .dialect = YOKE_DIALECT_OPENCL,
+				      .entry = "add",
+				      .hash = 1,
+				      .global = { 8, 1, 1 } };
+	struct yoke_op op = { .size = sizeof op,
+			      .code = YOKE_OP_SOURCE,
+			      .nout = 1,
+			      .out = &y,
+			      .nattr = 1,
 			      .source = &source };
 	const unsigned before = compiled;
 	for (int i = 0; i < 6; i++) { // all with the same hash
@@ -423,7 +432,8 @@ static void test_source(void)
 	source.text = good;
 	must(cl->get(queue, s, 0, got, sizeof got), "get");
 	must(run_op(queue, &op, 0), "run");
-	ok(got[0] == -10 + 11 + 12 - 13 + 14 + 15 && got[7] == got[0], "two texts in turn: %d wrong", got[7]);
+	ok(got[0] == -10 + 11 + 12 - 13 + 14 + 15 && got[7] == got[0],
+	   "two texts in turn: %d wrong", got[7]);
 	ok(compiled == before + 2, "each text is compiled once: %u", compiled - before);
 	source.text = "#include \"half.cl\"\nKERNEL void add(GLOBAL uchar *y, ulong y0, long by)"
 		      "{ ((GLOBAL int *)(y + y0))[GLOBAL_ID(0)] = (int)f32_of_bf16((ushort)by); }";
@@ -438,8 +448,8 @@ static void test_source(void)
 		source.entry = bad[i].entry;
 		source.local[0] = source.local[1] = source.local[2] = bad[i].local;
 		int err = run_op(queue, &op, 0);
-		ok(err == YOKE_EUNSUPPORTED && strstr(last_error, bad[i].says), "invalid text %zu: %s", i,
-		   last_error);
+		ok(err == YOKE_EUNSUPPORTED && strstr(last_error, bad[i].says),
+		   "invalid text %zu: %s", i, last_error);
 	}
 	cl->segment_free(device, s);
 }

@@ -52,10 +52,10 @@ cl_int clSetKernelArg(cl_kernel kernel, cl_uint index, size_t bytes, const void 
 	return code ? code : f(kernel, index, bytes, value);
 }
 
-__attribute__((visibility("default")))
-cl_int clEnqueueNDRangeKernel(cl_command_queue queue, cl_kernel kernel, cl_uint dims, const size_t *offset,
-			      const size_t *items, const size_t *group, cl_uint nwait, const cl_event *wait,
-			      cl_event *event)
+__attribute__((visibility("default"))) cl_int
+clEnqueueNDRangeKernel(cl_command_queue queue, cl_kernel kernel, cl_uint dims, const size_t *offset,
+		       const size_t *items, const size_t *group, cl_uint nwait,
+		       const cl_event *wait, cl_event *event)
 {
 	static cl_int (*f)(cl_command_queue, cl_kernel, cl_uint, const size_t *, const size_t *,
 			   const size_t *, cl_uint, const cl_event *, cl_event *);
@@ -93,15 +93,16 @@ cl_int clWaitForEvents(cl_uint n, const cl_event *events)
 	cl_int status = CL_COMPLETE;
 	NEXT(f, "clWaitForEvents");
 	for (cl_uint i = 0; i < n && status == CL_COMPLETE; i++)
-		clGetEventInfo(events[i], CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, NULL);
+		clGetEventInfo(events[i], CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status,
+			       NULL);
 	if (status != CL_COMPLETE)
 		note(WAIT);
 	return f(n, events);
 }
 
-__attribute__((visibility("default")))
-cl_int clEnqueueReadBuffer(cl_command_queue queue, cl_mem mem, cl_bool blocking, size_t at, size_t bytes,
-			   void *to, cl_uint nwait, const cl_event *wait, cl_event *event)
+__attribute__((visibility("default"))) cl_int
+clEnqueueReadBuffer(cl_command_queue queue, cl_mem mem, cl_bool blocking, size_t at, size_t bytes,
+		    void *to, cl_uint nwait, const cl_event *wait, cl_event *event)
 {
 	static cl_int (*f)(cl_command_queue, cl_mem, cl_bool, size_t, size_t, void *, cl_uint,
 			   const cl_event *, cl_event *);
@@ -120,9 +121,9 @@ cl_int clFlush(cl_command_queue queue)
 	return f(queue);
 }
 
-__attribute__((visibility("default")))
-cl_int clBuildProgram(cl_program program, cl_uint n, const cl_device_id *devices, const char *options,
-		      void(CL_CALLBACK *notify)(cl_program, void *), void *data)
+__attribute__((visibility("default"))) cl_int
+clBuildProgram(cl_program program, cl_uint n, const cl_device_id *devices, const char *options,
+	       void(CL_CALLBACK *notify)(cl_program, void *), void *data)
 {
 	static cl_int (*f)(cl_program, cl_uint, const cl_device_id *, const char *,
 			   void(CL_CALLBACK *)(cl_program, void *), void *);
@@ -160,7 +161,8 @@ static void steps(void)
 			yoke_assign(w[i], yoke_sub(w[i], yoke_mul(g[i], yoke_const(0.5))));
 		forget();
 		err = yoke_eval(1, &l);
-		if (t >= 2) { // the first step plans and builds, the second finds plans of both layouts
+		// the first step plans and builds, the second finds plans of both layouts
+		if (t >= 2) {
 			waits += count[WAIT];
 			launches += count[LAUNCH];
 			flushes += count[FLUSH];
@@ -217,8 +219,8 @@ static void failing(enum call c, cl_int code, int want, const char *const *words
 	for (int i = 0; words[i]; i++)
 		if (!strstr(yoke_error(), words[i]))
 			missing = words[i];
-	ok(err == want && !missing, "%s is %s: %s%s%s", words[0], yoke_error_name(err), yoke_error(),
-	   missing ? ", without " : "", missing ? missing : "");
+	ok(err == want && !missing, "%s is %s: %s%s%s", words[0], yoke_error_name(err),
+	   yoke_error(), missing ? ", without " : "", missing ? missing : "");
 	yoke_error_clear();
 	forget();
 	err = evaluate(&right);
@@ -232,22 +234,23 @@ static void failures(const char *name)
 
 	arm(LAUNCH, CL_OUT_OF_RESOURCES, 1);
 	int err = evaluate(&right);
-	ok(!err && right && count[LAUNCH] == 2, "one out-of-resources error: %d attempts %s", count[LAUNCH],
-	   yoke_error());
+	ok(!err && right && count[LAUNCH] == 2, "one out-of-resources error: %d attempts %s",
+	   count[LAUNCH], yoke_error());
 	arm(LAUNCH, CL_MEM_OBJECT_ALLOCATION_FAILURE, 1);
 	err = evaluate(&right);
-	ok(!err && right && count[LAUNCH] == 2, "one out-of-memory error for an object: %d attempts %s", count[LAUNCH],
-	   yoke_error());
+	ok(!err && right && count[LAUNCH] == 2,
+	   "one out-of-memory error for an object: %d attempts %s", count[LAUNCH], yoke_error());
 	yoke_error_clear();
 	failing(LAUNCH, CL_OUT_OF_RESOURCES, YOKE_ENOMEM,
-		(const char *[]){ "clEnqueueNDRangeKernel", "CL_OUT_OF_RESOURCES", "work items", "a map",
-				  "square", "outer", "opencl:0", name, NULL });
-	failing(LAUNCH, CL_INVALID_WORK_GROUP_SIZE, YOKE_EDEVICE,
-		(const char *[]){ "clEnqueueNDRangeKernel", "CL_INVALID_WORK_GROUP_SIZE", "work items",
+		(const char *[]){ "clEnqueueNDRangeKernel", "CL_OUT_OF_RESOURCES", "work items",
 				  "a map", "square", "outer", "opencl:0", name, NULL });
+	failing(LAUNCH, CL_INVALID_WORK_GROUP_SIZE, YOKE_EDEVICE,
+		(const char *[]){ "clEnqueueNDRangeKernel", "CL_INVALID_WORK_GROUP_SIZE",
+				  "work items", "a map", "square", "outer", "opencl:0", name,
+				  NULL });
 	failing(ARGUMENT, CL_INVALID_ARG_SIZE, YOKE_EDEVICE,
-		(const char *[]){ "clSetKernelArg", "CL_INVALID_ARG_SIZE", "a map", "square", "outer",
-				  "opencl:0", name, NULL });
+		(const char *[]){ "clSetKernelArg", "CL_INVALID_ARG_SIZE", "a map", "square",
+				  "outer", "opencl:0", name, NULL });
 }
 
 // Requests more than the pool has.
@@ -259,8 +262,9 @@ static void memory(const char *name)
 	yoke_tensor *x = yoke_variable("x", yoke_u8, 1, &n);
 	int err = yoke_error_code();
 	ok(!x && err == YOKE_ENOMEM && strstr(yoke_error(), "CL_MEM_OBJECT_ALLOCATION_FAILURE") &&
-	   strstr(yoke_error(), "clCreateBuffer") && strstr(yoke_error(), name) &&
-	   strstr(yoke_error(), "40.00 MiB"), "a buffer that cannot be allocated: %s", yoke_error());
+		   strstr(yoke_error(), "clCreateBuffer") && strstr(yoke_error(), name) &&
+		   strstr(yoke_error(), "40.00 MiB"),
+	   "a buffer that cannot be allocated: %s", yoke_error());
 	yoke_error_clear();
 	forget();
 	x = yoke_variable("x", yoke_u8, 1, &n);

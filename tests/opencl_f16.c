@@ -46,19 +46,28 @@ static unsigned wrong(void)
 	must(cl->segment_new(device, YOKE_SEGMENT_DEVICE, sizeof x, &from), "segment_new");
 	must(cl->segment_new(device, YOKE_SEGMENT_DEVICE, sizeof x, &to), "segment_new");
 	for (unsigned h = 0; h < HALVES; h++) {
-		const bool odd = h & 1, last = (h & 0x7fff) >= 0x7bff; // the next one is not a number
+		// the next one is not a number
+		const bool odd = h & 1, last = (h & 0x7fff) >= 0x7bff;
 		all[h] = want[h] = (uint16_t)h;
 		x[h] = value_of(h);
 		x[HALVES + h] = last ? x[h] : (float)(((double)x[h] + (double)value_of(h + 1)) / 2);
 		want[HALVES + h] = (uint16_t)(last ? h : h + odd); // ties to even
 	}
 	for (int narrow = 0; narrow < 2; narrow++) {
-		const int out_type = narrow ? yoke_f16 : yoke_f32, in_type = narrow ? yoke_f32 : yoke_f16;
+		const int out_type = narrow ? yoke_f16 : yoke_f32,
+			  in_type = narrow ? yoke_f32 : yoke_f16;
 		const int64_t *n = &dims[!narrow];
 		struct yoke_view out = dense_view(to, 0, out_type, 1, n),
 				 in = dense_view(from, 0, in_type, 1, n);
-		struct yoke_op op = { .size = sizeof op, .code = YOKE_OP_MAP, .rank = 1, .nout = 1,
-				      .nin = 1, .dims = { *n }, .out = &out, .in = &in, .map = &map };
+		struct yoke_op op = { .size = sizeof op,
+				      .code = YOKE_OP_MAP,
+				      .rank = 1,
+				      .nout = 1,
+				      .nin = 1,
+				      .dims = { *n },
+				      .out = &out,
+				      .in = &in,
+				      .map = &map };
 		map.insn[0] = (struct yoke_insn){ .op = YOKE_MAP_INPUT, .dtype = (uint8_t)in_type };
 		map.insn[1] = (struct yoke_insn){ .op = YOKE_MAP_CAST, .dtype = (uint8_t)out_type };
 		must(cl->put(queue, from, 0, narrow ? (void *)x : (void *)all,
@@ -93,7 +102,8 @@ int main(int argc, char **argv)
 		char command[4096];
 		int failed = 0;
 		for (int i = 0; i < 3 && !failed; i++) {
-			snprintf(command, sizeof command, "YOKE_TEST_PRESET=gpu '%s' %s", argv[0], ways[i]);
+			snprintf(command, sizeof command, "YOKE_TEST_PRESET=gpu '%s' %s", argv[0],
+				 ways[i]);
 			failed = ok(!system(command), "%s", ways[i]) ? 0 : 1;
 		}
 		return done();
@@ -103,6 +113,7 @@ int main(int argc, char **argv)
 	must(cl->device_info(device, &info), "device_info");
 	unsigned bad = wrong();
 	bool offered = info.flags & YOKE_DEVICE_F16;
-	diag("%s: f16 %soffered, %u tests, %u results wrong", way, offered ? "" : "not ", tests, bad);
+	diag("%s: f16 %soffered, %u tests, %u results wrong", way, offered ? "" : "not ", tests,
+	     bad);
 	return bad || tests != 2u * offered;
 }

@@ -82,16 +82,19 @@ static void comparisons(void)
 		b[i] = v[i % 4];
 	}
 	yoke_scope *s = yoke_scope_begin("compared");
-	yoke_tensor *x = yoke_from(yoke_f32, 1, &n, a), *y = yoke_from(yoke_f32, 1, &n, b), *sum = NULL;
+	yoke_tensor *x = yoke_from(yoke_f32, 1, &n, a), *y = yoke_from(yoke_f32, 1, &n, b),
+		    *sum = NULL;
 	for (int k = 0; k < 6; k++) {
-		yoke_tensor *one = yoke_mul(yoke_cast(compare[k](x, y), yoke_f32), yoke_const(1 << k));
+		yoke_tensor *one =
+			yoke_mul(yoke_cast(compare[k](x, y), yoke_f32), yoke_const(1 << k));
 		sum = sum ? yoke_add(sum, one) : one;
 	}
 	sum = yoke_add(sum, yoke_mul(yoke_cast(yoke_cast(x, yoke_bool), yoke_f32), yoke_const(64)));
 	int err = yoke_read(sum, got, sizeof got);
 	for (int i = 0; i < N && !err; i++)
-		wrong += got[i] != (float)((a[i] != 0) << 6 | (a[i] == b[i]) | (a[i] != b[i]) << 1 | (a[i] < b[i]) << 2 |
-					   (a[i] <= b[i]) << 3 | (a[i] > b[i]) << 4 | (a[i] >= b[i]) << 5);
+		wrong += got[i] != (float)((a[i] != 0) << 6 | (a[i] == b[i]) | (a[i] != b[i]) << 1 |
+					   (a[i] < b[i]) << 2 | (a[i] <= b[i]) << 3 |
+					   (a[i] > b[i]) << 4 | (a[i] >= b[i]) << 5);
 	ok(!err && !wrong, "comparisons: %d differ %s", wrong, yoke_error());
 	yoke_scope_end(s);
 }

@@ -14,7 +14,8 @@ static char last_error[1024];
 static int last_code;
 static const char *profile = "0"; // value of opencl.profile
 static const char *clblast = "";  // of opencl.clblast, which bench/ sets
-static const char *keeps = "0";   // value of opencl.binaries: with PoCL, making them takes longer than the kernels
+// value of opencl.binaries: with PoCL, making them takes longer than the kernels
+static const char *keeps = "0";
 
 struct kept {
 	void *key, *data;
@@ -101,7 +102,8 @@ static inline void test_forget(void)
 
 static yk_text_fn *kernel_text = yk_kernel_text; // the source of the module's programs
 
-static int64_t test_program(int dialect, const struct yoke_op *op, const char *text, char *to, size_t cap)
+static int64_t test_program(int dialect, const struct yoke_op *op, const char *text, char *to,
+			    size_t cap)
 {
 	return yk_kernel_source_of(kernel_text, dialect, op, text, to, cap);
 }

@@ -16,7 +16,8 @@ struct rule {
 	double momentum, dampening, beta1, beta2, eps, alpha, rho, lr_decay, initial, min, max, q;
 	double momentum_decay, down, up, lambd, t0; // down, up: factors of a step
 	bool nesterov, amsgrad, centered, adapt, decoupled;
-	int window, by, precondition, restart; // by: 0 sum, 1 mean, 2 decayed; 1 pre, 2 post; 1 .. as the words
+	// by: 0 sum, 1 mean, 2 decayed; 1 pre, 2 post; 1 .. as the words
+	int window, by, precondition, restart;
 };
 
 struct run {
@@ -50,7 +51,8 @@ static void sgd(const struct rule *o, struct run *r, int t)
 static void heavy_ball(const struct rule *o, struct run *r, int t)
 {
 	EACH(i, k) {
-		double *p = &r->p[i][k], *prev = &r->s[i][0][k], was = t == 1 ? *p : *prev, now = *p;
+		double *p = &r->p[i][k], *prev = &r->s[i][0][k], was = t == 1 ? *p : *prev,
+		       now = *p;
 		*p = now - o->lr * (r->g[i][k] + o->decay * now) + o->momentum * (now - was);
 		*prev = now;
 	}
@@ -69,7 +71,8 @@ static void adam(const struct rule *o, struct run *r, int t, bool decoupled)
 		*v = o->beta2 * *v + (1 - o->beta2) * g * g;
 		*top = fmax(*top, *v);
 		used = o->amsgrad ? *top : *v;
-		*p -= o->lr / (1 - pow(o->beta1, t)) * *m / (sqrt(used) / sqrt(1 - pow(o->beta2, t)) + o->eps);
+		*p -= o->lr / (1 - pow(o->beta1, t)) * *m /
+		      (sqrt(used) / sqrt(1 - pow(o->beta2, t)) + o->eps);
 	}
 }
 
@@ -91,13 +94,15 @@ static void lamb(const struct rule *o, struct run *r, int t)
 			double g = r->g[i][k], *m = &r->s[i][0][k], *v = &r->s[i][1][k];
 			*m = o->beta1 * *m + (1 - o->beta1) * g;
 			*v = o->beta2 * *v + (1 - o->beta2) * g * g;
-			u[k] = *m / (1 - pow(o->beta1, t)) / (sqrt(*v / (1 - pow(o->beta2, t))) + o->eps) +
+			u[k] = *m / (1 - pow(o->beta1, t)) /
+				       (sqrt(*v / (1 - pow(o->beta2, t))) + o->eps) +
 			       o->decay * r->p[i][k];
 			pp += r->p[i][k] * r->p[i][k];
 			uu += u[k] * u[k];
 		}
 		if (o->adapt && pp > 0 && uu > 0)
-			ratio = fmin(fmax(sqrt(pp), o->min), o->max > 0 ? o->max : INFINITY) / sqrt(uu);
+			ratio = fmin(fmax(sqrt(pp), o->min), o->max > 0 ? o->max : INFINITY) /
+				sqrt(uu);
 		for (int64_t k = 0; k < r->count[i]; k++)
 			r->p[i][k] -= o->lr * ratio * u[k];
 		free(u);
@@ -122,7 +127,8 @@ static void rmsprop(const struct rule *o, struct run *r, int t)
 static void adagrad(const struct rule *o, struct run *r, int t)
 {
 	EACH(i, k) {
-		double *p = &r->p[i][k], g = r->g[i][k] + o->decay * *p, *h = &r->s[i][0][k], sum = 0;
+		double *p = &r->p[i][k], g = r->g[i][k] + o->decay * *p, *h = &r->s[i][0][k],
+		       sum = 0;
 		if (o->precondition == 1)
 			g *= r->P[i][k];
 		if (t == 1)
@@ -140,7 +146,8 @@ static void adagrad(const struct rule *o, struct run *r, int t)
 				sum /= fmin(t, o->window);
 		}
 		double step = g / (sqrt(sum) + o->eps);
-		*p -= o->lr / (1 + (t - 1) * o->lr_decay) * step * (o->precondition == 2 ? r->P[i][k] : 1);
+		*p -= o->lr / (1 + (t - 1) * o->lr_decay) * step *
+		      (o->precondition == 2 ? r->P[i][k] : 1);
 	}
 }
 
@@ -148,7 +155,8 @@ static void adadelta(const struct rule *o, struct run *r, int t)
 {
 	(void)t;
 	EACH(i, k) {
-		double *p = &r->p[i][k], g = r->g[i][k] + o->decay * *p, *e = &r->s[i][0][k], *d = &r->s[i][1][k];
+		double *p = &r->p[i][k], g = r->g[i][k] + o->decay * *p, *e = &r->s[i][0][k],
+		       *d = &r->s[i][1][k];
 		*e = o->rho * *e + (1 - o->rho) * g * g;
 		double by = sqrt(*d + o->eps) / sqrt(*e + o->eps) * g;
 		*d = o->rho * *d + (1 - o->rho) * by * by;
@@ -180,9 +188,11 @@ static void nadam(const struct rule *o, struct run *r, int t)
 
 static void radam(const struct rule *o, struct run *r, int t)
 {
-	const double left = pow(o->beta2, t), longest = 2 / (1 - o->beta2) - 1, length = longest - 2 * t * left / (1 - left);
+	const double left = pow(o->beta2, t), longest = 2 / (1 - o->beta2) - 1,
+		     length = longest - 2 * t * left / (1 - left);
 	EACH(i, k) {
-		double *p = &r->p[i][k], g = r->g[i][k], *m = &r->s[i][0][k], *v = &r->s[i][1][k], step;
+		double *p = &r->p[i][k], g = r->g[i][k], *m = &r->s[i][0][k], *v = &r->s[i][1][k],
+		       step;
 		if (o->decoupled)
 			*p -= o->lr * o->decay * *p;
 		else
@@ -191,7 +201,8 @@ static void radam(const struct rule *o, struct run *r, int t)
 		*v += (1 - o->beta2) * (g * g - *v);
 		step = *m / (1 - pow(o->beta1, t));
 		if (length > 5)
-			step *= sqrt((length - 4) * (length - 2) * longest / ((longest - 4) * (longest - 2) * length)) *
+			step *= sqrt((length - 4) * (length - 2) * longest /
+				     ((longest - 4) * (longest - 2) * length)) *
 				sqrt(1 - left) / (sqrt(*v) + o->eps);
 		*p -= o->lr * step;
 	}
@@ -200,7 +211,8 @@ static void radam(const struct rule *o, struct run *r, int t)
 static void adamax(const struct rule *o, struct run *r, int t)
 {
 	EACH(i, k) {
-		double *p = &r->p[i][k], g = r->g[i][k] + o->decay * *p, *m = &r->s[i][0][k], *u = &r->s[i][1][k];
+		double *p = &r->p[i][k], g = r->g[i][k] + o->decay * *p, *m = &r->s[i][0][k],
+		       *u = &r->s[i][1][k];
 		*m += (1 - o->beta1) * (g - *m);
 		*u = fmax(o->beta2 * *u, fabs(g) + o->eps);
 		*p -= o->lr / (1 - pow(o->beta1, t)) * *m / *u;
@@ -210,7 +222,8 @@ static void adamax(const struct rule *o, struct run *r, int t)
 static void rprop(const struct rule *o, struct run *r, int t)
 {
 	EACH(i, k) {
-		double g = r->g[i][k], *prev = &r->s[i][0][k], *s = &r->s[i][1][k], turn = g * *prev;
+		double g = r->g[i][k], *prev = &r->s[i][0][k], *s = &r->s[i][1][k],
+		       turn = g * *prev;
 		*s = t == 1 ? o->lr : *s;
 		*s = fmin(fmax(*s * (turn > 0 ? o->up : turn < 0 ? o->down : 1), o->min), o->max);
 		*prev = turn < 0 ? 0 : g;
@@ -241,7 +254,8 @@ static void accelerated(const struct rule *o, struct run *r, int t)
 {
 	double dot = 0, square = 0, f;
 	EACH(i, k) {
-		double *x = &r->s[i][0][k], *next = &r->s[i][1][k], g = r->g[i][k] + o->decay * r->p[i][k];
+		double *x = &r->s[i][0][k], *next = &r->s[i][1][k],
+		       g = r->g[i][k] + o->decay * r->p[i][k];
 		*x = t == 1 ? r->p[i][k] : *x;
 		*next = r->p[i][k] - o->lr * g;
 		dot += g * (*next - *x);
@@ -359,7 +373,8 @@ static void good_average(const yoke_optim *opt, const struct run *r, int dtype, 
 		double *got = room(r->count[i]);
 		get(yoke_optim_state(opt, names[i], "average"), got);
 		for (int64_t k = 0; k < r->count[i]; k++)
-			worst = fmax(worst, isnan(got[k]) ? INFINITY : fabs(got[k] - r->s[i][0][k]));
+			worst = fmax(worst,
+				     isnan(got[k]) ? INFINITY : fabs(got[k] - r->s[i][0][k]));
 		free(got);
 	}
 	ok(worst < (dtype == yoke_f64 ? 1e-11 : 1e-4), "%s: averages, error %.2g", what, worst);
@@ -391,8 +406,12 @@ static void compare(const char *kind, const char *settings, step_fn *step, struc
 		put(P[i], r.P[i]);
 	}
 	bool good = opt && !yoke_optim_add(opt, N, p, names, NULL);
-	struct yoke_step given = { .size = sizeof given, .scale = YOKE_NONE, .skip = YOKE_NONE,
-				   .precondition = o.precondition ? P : NULL, .loss = loss_now, .arg = &l };
+	struct yoke_step given = { .size = sizeof given,
+				   .scale = YOKE_NONE,
+				   .skip = YOKE_NONE,
+				   .precondition = o.precondition ? P : NULL,
+				   .loss = loss_now,
+				   .arg = &l };
 	for (int t = 1; t <= steps && good; t++) {
 		yoke_scope *s = yoke_scope_begin("step");
 		draw(&o, &r, dtype, g);
@@ -452,11 +471,12 @@ static const struct variant {
 	{ "sgd", "lr=0.02 clip_value=0.4", sgd, .rule = { .lr = .02, .clip_value = .4 } },
 	{ "heavy_ball", "lr=0.02 momentum=0.8 weight_decay=0.05", heavy_ball,
 	  .rule = { .lr = .02, .momentum = .8, .decay = .05 }, .device = true },
-	{ "accelerated", "lr=0.05 restart=none q=0.01", accelerated, .rule = { .lr = .05, .q = .01 } },
-	{ "accelerated", "lr=0.05 restart=function", accelerated, .rule = { .lr = .05, .restart = 1 } },
+	{ "accelerated", "lr=0.05 restart=none q=0.01", accelerated,
+	  .rule = { .lr = .05, .q = .01 } },
+	{ "accelerated", "lr=0.05 restart=function", accelerated,
+	  .rule = { .lr = .05, .restart = 1 } },
 	{ "accelerated", "lr=0.05 weight_decay=0.1", accelerated,
-	  .rule = { .lr = .05, .decay = .1, .restart = 2 },
-	  .device = true },
+	  .rule = { .lr = .05, .decay = .1, .restart = 2 }, .device = true },
 	{ "accelerated", "lr=0.05 restart=speed clip=40", accelerated,
 	  .rule = { .lr = .05, .clip = 40, .restart = 3 } },
 	{ "adam", "lr=0.01 weight_decay=0.1", coupled,
@@ -467,13 +487,29 @@ static const struct variant {
 	  .rule = { .lr = .01, .decay = .1, .beta1 = .9, .beta2 = .999, .eps = 1e-8, .clip = 1 },
 	  .million = true, .device = true },
 	{ "adamw", "lr=0.01 amsgrad=1 beta2=0.5 eps=0.001", decoupled,
-	  .rule = { .lr = .01, .decay = .01, .beta1 = .9, .beta2 = .5, .eps = 1e-3, .amsgrad = true },
+	  .rule = { .lr = .01,
+		    .decay = .01,
+		    .beta1 = .9,
+		    .beta2 = .5,
+		    .eps = 1e-3,
+		    .amsgrad = true },
 	  .device = true },
 	{ "lamb", "lr=0.01 clip=1", lamb,
-	  .rule = { .lr = .01, .decay = .01, .beta1 = .9, .beta2 = .999, .eps = 1e-6, .adapt = true, .clip = 1 },
+	  .rule = { .lr = .01,
+		    .decay = .01,
+		    .beta1 = .9,
+		    .beta2 = .999,
+		    .eps = 1e-6,
+		    .adapt = true,
+		    .clip = 1 },
 	  .million = true, .device = true },
 	{ "lamb", "lr=0.01 norm_min=2 norm_max=5 weight_decay=0", lamb,
-	  .rule = { .lr = .01, .beta1 = .9, .beta2 = .999, .eps = 1e-6, .adapt = true, .min = 2,
+	  .rule = { .lr = .01,
+		    .beta1 = .9,
+		    .beta2 = .999,
+		    .eps = 1e-6,
+		    .adapt = true,
+		    .min = 2,
 		    .max = 5 } },
 	{ "lamb", "lr=0.01 adapt=0", lamb,
 	  .rule = { .lr = .01, .decay = .01, .beta1 = .9, .beta2 = .999, .eps = 1e-6 } },
@@ -484,16 +520,24 @@ static const struct variant {
 	{ "rmsprop", "momentum=0.9", rmsprop,
 	  .rule = { .lr = .01, .alpha = .99, .eps = 1e-8, .momentum = .9 } },
 	{ "rmsprop", "momentum=0.9 nesterov=1 centered=1 clip=1 check=1", rmsprop,
-	  .rule = { .lr = .01, .alpha = .99, .eps = 1e-8, .momentum = .9, .nesterov = true,
-		    .centered = true, .clip = 1 },
+	  .rule = { .lr = .01,
+		    .alpha = .99,
+		    .eps = 1e-8,
+		    .momentum = .9,
+		    .nesterov = true,
+		    .centered = true,
+		    .clip = 1 },
 	  .device = true },
-	{ "adagrad", "weight_decay=0.1", adagrad, .rule = { .lr = .01, .decay = .1, .eps = 1e-10 } },
+	{ "adagrad", "weight_decay=0.1", adagrad,
+	  .rule = { .lr = .01, .decay = .1, .eps = 1e-10 } },
 	{ "adagrad", "lr_decay=0.1 initial=0.5", adagrad,
 	  .rule = { .lr = .01, .lr_decay = .1, .initial = .5, .eps = 1e-10 } },
-	{ "adagrad", "precondition=post", adagrad, .rule = { .lr = .01, .eps = 1e-10, .precondition = 2 } },
-	{ "adagrad", "precondition=pre", adagrad, .rule = { .lr = .01, .eps = 1e-10, .precondition = 1 } },
-	{ "adagrad", "window=7", adagrad,
-	  .rule = { .lr = .01, .eps = 1e-10, .window = 7 }, .device = true },
+	{ "adagrad", "precondition=post", adagrad,
+	  .rule = { .lr = .01, .eps = 1e-10, .precondition = 2 } },
+	{ "adagrad", "precondition=pre", adagrad,
+	  .rule = { .lr = .01, .eps = 1e-10, .precondition = 1 } },
+	{ "adagrad", "window=7", adagrad, .rule = { .lr = .01, .eps = 1e-10, .window = 7 },
+	  .device = true },
 	{ "adagrad", "window=12 window_by=mean precondition=post", adagrad,
 	  .rule = { .lr = .01, .eps = 1e-10, .window = 12, .by = 1, .precondition = 2 } },
 	{ "adagrad", "window=1 eps=0.1", adagrad, .rule = { .lr = .01, .eps = .1, .window = 1 } },
@@ -504,18 +548,43 @@ static const struct variant {
 	{ "adadelta", "weight_decay=0.1", adadelta,
 	  .rule = { .lr = 1, .decay = .1, .rho = .9, .eps = 1e-6 }, .device = true },
 	{ "nadam", "lr=0.01 weight_decay=0.1", nadam,
-	  .rule = { .lr = .01, .decay = .1, .beta1 = .9, .beta2 = .999, .eps = 1e-8, .momentum_decay = .004 },
+	  .rule = { .lr = .01,
+		    .decay = .1,
+		    .beta1 = .9,
+		    .beta2 = .999,
+		    .eps = 1e-8,
+		    .momentum_decay = .004 },
 	  .device = true },
-	{ "nadam", "decoupled_weight_decay=1 weight_decay=0.1 clip=1 momentum_decay=0.1 beta1=0.8 beta2=0.5", nadam,
-	  .rule = { .lr = .002, .decay = .1, .beta1 = .8, .beta2 = .5, .eps = 1e-8, .momentum_decay = .1,
-		    .decoupled = true, .clip = 1 } },
+	{ "nadam",
+	  "decoupled_weight_decay=1 weight_decay=0.1 clip=1 momentum_decay=0.1 beta1=0.8 beta2=0.5",
+	  nadam,
+	  .rule = { .lr = .002,
+		    .decay = .1,
+		    .beta1 = .8,
+		    .beta2 = .5,
+		    .eps = 1e-8,
+		    .momentum_decay = .1,
+		    .decoupled = true,
+		    .clip = 1 } },
 	{ "radam", "lr=0.01 weight_decay=0.1", radam,
-	  .rule = { .lr = .01, .decay = .1, .beta1 = .9, .beta2 = .999, .eps = 1e-8 }, .device = true },
+	  .rule = { .lr = .01, .decay = .1, .beta1 = .9, .beta2 = .999, .eps = 1e-8 },
+	  .device = true },
 	{ "radam", "decoupled_weight_decay=1 weight_decay=0.1 beta2=0.9 eps=0.01", radam,
-	  .rule = { .lr = .001, .decay = .1, .beta1 = .9, .beta2 = .9, .eps = .01, .decoupled = true } },
-	{ "radam", "beta2=0.5", radam, .rule = { .lr = .001, .beta1 = .9, .beta2 = .5, .eps = 1e-8 } },
+	  .rule = { .lr = .001,
+		    .decay = .1,
+		    .beta1 = .9,
+		    .beta2 = .9,
+		    .eps = .01,
+		    .decoupled = true } },
+	{ "radam", "beta2=0.5", radam,
+	  .rule = { .lr = .001, .beta1 = .9, .beta2 = .5, .eps = 1e-8 } },
 	{ "adamax", "lr=0.01 weight_decay=0.1 clip_value=0.5", adamax,
-	  .rule = { .lr = .01, .decay = .1, .beta1 = .9, .beta2 = .999, .eps = 1e-8, .clip_value = .5 },
+	  .rule = { .lr = .01,
+		    .decay = .1,
+		    .beta1 = .9,
+		    .beta2 = .999,
+		    .eps = 1e-8,
+		    .clip_value = .5 },
 	  .device = true },
 	{ "adamax", "beta1=0.5 beta2=0.9 eps=0.1", adamax,
 	  .rule = { .lr = .002, .beta1 = .5, .beta2 = .9, .eps = .1 } },
@@ -537,11 +606,13 @@ static bool steps_of(const char *kind, bool pending, float *to)
 	const char *name = "w";
 	yoke_optim *o = yoke_optim_new(kind, "schedule=cosine warmup=2 steps=9");
 	yoke_tensor *p = yoke_variable(name, yoke_f32, 2, (int64_t[]){ 2, 3 });
-	bool good = o && yoke_put(p, first, sizeof first) == 0 && yoke_optim_add(o, 1, &p, &name, NULL) == 0;
+	bool good = o && yoke_put(p, first, sizeof first) == 0 &&
+		    yoke_optim_add(o, 1, &p, &name, NULL) == 0;
 	for (int t = 0; t < 5 && good; t++) {
 		yoke_scope *s = yoke_scope_begin("step");
 		yoke_tensor *g = NULL;
-		good = yoke_grad(yoke_sum(yoke_square(yoke_sub(p, yoke_const(0.3))), YOKE_ALL), 1, &p, &g) == 0 &&
+		good = yoke_grad(yoke_sum(yoke_square(yoke_sub(p, yoke_const(0.3))), YOKE_ALL), 1,
+				 &p, &g) == 0 &&
 		       yoke_optim_step(o, 1, &g, NULL) == 0 && (pending || yoke_eval(0, NULL) == 0);
 		yoke_scope_end(s);
 	}
@@ -556,9 +627,10 @@ static void pending(void)
 {
 	for (int k = 0; yoke_optim_kind(k); k++) {
 		float each[6] = { 0 }, all[6] = { 0 };
-		const bool done = steps_of(yoke_optim_kind(k), false, each) && steps_of(yoke_optim_kind(k), true, all);
-		ok(done && !memcmp(each, all, sizeof each), "%s: pending steps, %g and %g: %s", yoke_optim_kind(k), (double)each[0],
-		   (double)all[0], yoke_error());
+		const bool done = steps_of(yoke_optim_kind(k), false, each) &&
+				  steps_of(yoke_optim_kind(k), true, all);
+		ok(done && !memcmp(each, all, sizeof each), "%s: pending steps, %g and %g: %s",
+		   yoke_optim_kind(k), (double)each[0], (double)all[0], yoke_error());
 	}
 }
 
@@ -579,7 +651,8 @@ int main(void)
 		bool has = false;
 		for (int i = 0; i < VARIANTS; i++)
 			has |= !strcmp(variants[i].kind, yoke_optim_kind(k));
-		const bool matrices = !strcmp(yoke_optim_kind(k), "muon") || !strcmp(yoke_optim_kind(k), "adafactor");
+		const bool matrices = !strcmp(yoke_optim_kind(k), "muon") ||
+				      !strcmp(yoke_optim_kind(k), "adafactor");
 		has |= matrices; // tested in optim_matrices.c
 		all &= has;
 	}
@@ -599,7 +672,8 @@ int main(void)
 			compare(v->kind, v->settings, v->step, v->rule, yoke_f32, false);
 	}
 	compare("adamw", "lr=0.01", decoupled,
-		(struct rule){ .lr = .01, .decay = .01, .beta1 = .9, .beta2 = .999, .eps = 1e-8 }, yoke_f32, false);
+		(struct rule){ .lr = .01, .decay = .01, .beta1 = .9, .beta2 = .999, .eps = 1e-8 },
+		yoke_f32, false);
 	struct yoke_stats s = { .size = sizeof s };
 	yoke_stats(&s);
 	ok(s.fallbacks == 0, "nothing falls back to the CPU: %d", (int)s.fallbacks);

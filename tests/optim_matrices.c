@@ -14,10 +14,13 @@ static const struct shape {
 	int rank;
 	int64_t dims[4];
 } shapes[N] = {
-	{ "scale", 0, { 0 } }, { "bias", 1, { 7 } }, { "wide", 2, { 3, 8 } }, { "tall", 2, { 17, 5 } },
-	{ "square", 2, { 16, 16 } }, { "row", 2, { 1, 6 } }, { "kernel", 4, { 4, 3, 2, 5 } }, { "empty", 2, { 0, 4 } },
+	{ "scale", 0, { 0 } },           { "bias", 1, { 7 } },        { "wide", 2, { 3, 8 } },
+	{ "tall", 2, { 17, 5 } },        { "square", 2, { 16, 16 } }, { "row", 2, { 1, 6 } },
+	{ "kernel", 4, { 4, 3, 2, 5 } }, { "empty", 2, { 0, 4 } },
 };
-static const struct yoke_step plain = { .size = sizeof plain, .scale = YOKE_NONE, .skip = YOKE_NONE };
+static const struct yoke_step plain = { .size = sizeof plain,
+					.scale = YOKE_NONE,
+					.skip = YOKE_NONE };
 
 // The numeric definition of a variant; 0 is off.
 struct rule {
@@ -44,13 +47,14 @@ static void adamw(const struct rule *o, struct state *s, int t)
 		s->a[i] = o->beta1 * s->a[i] + (1 - o->beta1) * s->g[i];
 		s->b[i] = o->beta2 * s->b[i] + (1 - o->beta2) * s->g[i] * s->g[i];
 		s->p[i] -= lr * o->decay * s->p[i];
-		s->p[i] -= lr * s->a[i] / (1 - pow(o->beta1, t)) / (sqrt(s->b[i] / (1 - pow(o->beta2, t))) + o->eps);
+		s->p[i] -= lr * s->a[i] / (1 - pow(o->beta1, t)) /
+			   (sqrt(s->b[i] / (1 - pow(o->beta2, t))) + o->eps);
 	}
 }
 
 // c [m,n] = x times [m,k] y [k,n], + times' z
-static void product(int64_t m, int64_t n, int64_t k, const double *x, const double *y, double by, double and_by, const double *z,
-		    double *c)
+static void product(int64_t m, int64_t n, int64_t k, const double *x, const double *y, double by,
+		    double and_by, const double *z, double *c)
 {
 	for (int64_t i = 0; i < m; i++)
 		for (int64_t j = 0; j < n; j++) {
@@ -106,7 +110,8 @@ static void muon(const struct rule *o, struct state *s, const struct shape *f, i
 		newton_schulz(u, m, n, o->ns_steps, o->eps);
 	}
 	const double r = (double)m / (double)(n ? n : 1);
-	const double ratio = o->ratio == 1 ? 0.2 * sqrt((double)(m > n ? m : n)) : sqrt(o->ratio == 2 ? r : fmax(1, r));
+	const double ratio = o->ratio == 1 ? 0.2 * sqrt((double)(m > n ? m : n)) :
+					     sqrt(o->ratio == 2 ? r : fmax(1, r));
 	for (int64_t i = 0; i < s->count; i++)
 		s->p[i] = s->p[i] * (1 - o->lr * o->decay) - o->lr * ratio * u[i];
 }
@@ -115,7 +120,8 @@ static void muon(const struct rule *o, struct state *s, const struct shape *f, i
 // for each matrix of the last two axes
 static void adafactor(const struct rule *o, struct state *s, const struct shape *f, int t)
 {
-	const int64_t columns = f->rank > 1 ? f->dims[f->rank - 1] : 1, rows = f->rank > 1 ? f->dims[f->rank - 2] : 1;
+	const int64_t columns = f->rank > 1 ? f->dims[f->rank - 1] : 1,
+		      rows = f->rank > 1 ? f->dims[f->rank - 2] : 1;
 	const double weight = pow(t, o->beta2_decay);
 	double v[LIMIT] = { 0 }, norm = 0, step = 0;
 	for (int64_t m = 0; f->rank > 1 && m * rows * columns < s->count; m++) {
@@ -135,7 +141,8 @@ static void adafactor(const struct rule *o, struct state *s, const struct shape 
 			b[j] = (1 - weight) * b[j] + weight * sum / (double)rows;
 		}
 		for (int64_t i = 0; i < rows * columns; i++)
-			v[m * rows * columns + i] = a[i / columns] * b[i % columns] / fmax(all, o->eps1);
+			v[m * rows * columns + i] =
+				a[i / columns] * b[i % columns] / fmax(all, o->eps1);
 	}
 	for (int64_t i = 0; i < s->count; i++) {
 		if (f->rank < 2)
@@ -143,9 +150,11 @@ static void adafactor(const struct rule *o, struct state *s, const struct shape 
 		norm += s->p[i] * s->p[i] / (double)s->count;
 		step += s->g[i] * s->g[i] / fmax(v[i], o->eps1 * o->eps1) / (double)s->count;
 	}
-	const double alpha = fmax(o->eps2, sqrt(norm)) * fmin(o->lr, 1 / sqrt(t)) / fmax(1, sqrt(step) / o->d);
+	const double alpha =
+		fmax(o->eps2, sqrt(norm)) * fmin(o->lr, 1 / sqrt(t)) / fmax(1, sqrt(step) / o->d);
 	for (int64_t i = 0; i < s->count; i++)
-		s->p[i] = s->p[i] * (1 - o->lr * o->decay) - alpha * s->g[i] / sqrt(fmax(v[i], o->eps1 * o->eps1));
+		s->p[i] = s->p[i] * (1 - o->lr * o->decay) -
+			  alpha * s->g[i] / sqrt(fmax(v[i], o->eps1 * o->eps1));
 }
 
 // ---- the run ----
@@ -219,7 +228,8 @@ static int step(yoke_optim *o, const struct set *x, const struct yoke_step *give
 	return err ? err : ended;
 }
 
-static void compare(const char *kind, const char *settings, step_fn *by, const struct rule *rule, int dtype, double tolerance)
+static void compare(const char *kind, const char *settings, step_fn *by, const struct rule *rule,
+		    int dtype, double tolerance)
 {
 	struct set x;
 	struct yoke_stats early = { .size = sizeof early }, late = { .size = sizeof late };
@@ -237,8 +247,9 @@ static void compare(const char *kind, const char *settings, step_fn *by, const s
 			yoke_stats(&early);
 	}
 	yoke_stats(&late);
-	ok(!err && (tap_eager() || early.plan_misses == late.plan_misses), "%s %s, %s: %d steps, no new plans after the third %s",
-	   kind, settings, yoke_dtype_name(dtype), STEPS, yoke_error());
+	ok(!err && (tap_eager() || early.plan_misses == late.plan_misses),
+	   "%s %s, %s: %d steps, no new plans after the third %s", kind, settings,
+	   yoke_dtype_name(dtype), STEPS, yoke_error());
 	for (int i = 0; i < N && !err; i++) {
 		double got[LIMIT], worst = 0;
 		get(x.p[i], got);
@@ -246,7 +257,8 @@ static void compare(const char *kind, const char *settings, step_fn *by, const s
 			const double e = fabs(got[k] - x.s[i].p[k]) / fmax(0.1, fabs(x.s[i].p[k]));
 			worst = e > worst || isnan(e) ? e : worst;
 		}
-		ok(worst < tolerance, "%s %s, %s: %s, error %.2g", kind, settings, yoke_dtype_name(dtype), shapes[i].name, worst);
+		ok(worst < tolerance, "%s %s, %s: %s, error %.2g", kind, settings,
+		   yoke_dtype_name(dtype), shapes[i].name, worst);
 	}
 	yoke_error_clear();
 	yoke_optim_free(o);
@@ -284,7 +296,9 @@ static bool same_parameters(const struct set *a, const struct set *b)
 // without it.
 static void skipped(const char *kind, const char *settings)
 {
-	const struct yoke_step skip = { .size = sizeof skip, .scale = YOKE_NONE, .skip = yoke_const(1) };
+	const struct yoke_step skip = { .size = sizeof skip,
+					.scale = YOKE_NONE,
+					.skip = yoke_const(1) };
 	struct set x, y;
 	double bad[LIMIT];
 	set_make(&x, yoke_f32);
@@ -307,7 +321,8 @@ static void skipped(const char *kind, const char *settings)
 		if (!err)
 			err = step(q, &y, NULL);
 	}
-	ok(!err && same_parameters(&x, &y), "%s %s: a skipped step changes nothing %s", kind, settings, yoke_error());
+	ok(!err && same_parameters(&x, &y), "%s %s: a skipped step changes nothing %s", kind,
+	   settings, yoke_error());
 	yoke_optim_free(o);
 	yoke_optim_free(q);
 	set_free(&x);
@@ -337,7 +352,8 @@ static void scaled(const char *kind, const char *settings)
 		if (!err)
 			err = step(q, &y, &by);
 	}
-	ok(!err && same_parameters(&x, &y), "%s %s: a loss scale changes nothing %s", kind, settings, yoke_error());
+	ok(!err && same_parameters(&x, &y), "%s %s: a loss scale changes nothing %s", kind,
+	   settings, yoke_error());
 	yoke_optim_free(o);
 	yoke_optim_free(q);
 	set_free(&x);
@@ -366,7 +382,8 @@ static void resumed(const char *kind, const char *settings)
 			err = step(q, &y, NULL);
 		}
 	}
-	ok(!err && same_parameters(&x, &y), "%s %s: resumed bit for bit %s", kind, settings, yoke_error());
+	ok(!err && same_parameters(&x, &y), "%s %s: resumed bit for bit %s", kind, settings,
+	   yoke_error());
 	remove(path);
 	yoke_optim_free(o);
 	yoke_optim_free(q);
@@ -388,9 +405,12 @@ static void times(int64_t m, int64_t n, const double *x, const double *v, bool f
 static void large(int64_t m, int64_t n)
 {
 	const int64_t dims[] = { m, n }, side = m > n ? m : n;
-	double *x = calloc((size_t)(m * n), sizeof *x), *v = calloc((size_t)(6 * side), sizeof *v), *y = v + side, norm = 0;
-	double *back = y + side, *first = back + side, *second = first + side, *got = second + side, worst = 0;
-	yoke_tensor *p = yoke_variable("p", yoke_f64, 2, dims), *g = yoke_variable("g", yoke_f64, 2, dims);
+	double *x = calloc((size_t)(m * n), sizeof *x), *v = calloc((size_t)(6 * side), sizeof *v),
+	       *y = v + side, norm = 0;
+	double *back = y + side, *first = back + side, *second = first + side, *got = second + side,
+	       worst = 0;
+	yoke_tensor *p = yoke_variable("p", yoke_f64, 2, dims),
+		    *g = yoke_variable("g", yoke_f64, 2, dims);
 	for (int64_t k = 0; k < m * n; k++) {
 		x[k] = rnd_real(-1, 1);
 		norm += x[k] * x[k];
@@ -400,7 +420,9 @@ static void large(int64_t m, int64_t n)
 		x[k] /= sqrt(norm);
 	for (int64_t k = 0; k < n; k++)
 		v[k] = rnd_real(-1, 1);
-	yoke_optim *o = yoke_optim_new("muon", "lr=1 momentum=0 nesterov=0 weight_decay=0 ns_steps=1 adjust_lr_fn=original");
+	yoke_optim *o = yoke_optim_new(
+		"muon",
+		"lr=1 momentum=0 nesterov=0 weight_decay=0 ns_steps=1 adjust_lr_fn=original");
 	int err = yoke_optim_add(o, 1, &p, (const char *[]){ "p" }, NULL);
 	if (!err)
 		err = yoke_optim_step(o, 1, &g, NULL);
@@ -412,8 +434,11 @@ static void large(int64_t m, int64_t n)
 	get(p, x);
 	times(m, n, x, v, false, got);
 	for (int64_t k = 0; k < m; k++)
-		worst = fmax(worst, fabs(got[k] + sqrt(fmax(1, (double)m / (double)n)) * (3.4445 * y[k] - 4.775 * first[k] + 2.0315 * second[k])));
-	ok(!err && worst < 1e-12, "muon, a matrix of %d x %d: error %.2g %s", (int)m, (int)n, worst, yoke_error());
+		worst = fmax(worst, fabs(got[k] + sqrt(fmax(1, (double)m / (double)n)) *
+							  (3.4445 * y[k] - 4.775 * first[k] +
+							   2.0315 * second[k])));
+	ok(!err && worst < 1e-12, "muon, a matrix of %d x %d: error %.2g %s", (int)m, (int)n, worst,
+	   yoke_error());
 	yoke_optim_free(o);
 	yoke_free(p);
 	yoke_free(g);
@@ -427,19 +452,77 @@ static const struct {
 	double wide; // tolerance in f32
 	struct rule rule;
 } variants[] = {
-	{ "muon", "lr=0.02 ns_dtype=f32", muon, 1e-4,
-	  { .lr = .02, .decay = .1, .momentum = .95, .nesterov = true, .ns_steps = 5, .beta1 = .9, .beta2 = .999, .eps = 1e-7 } },
-	{ "muon", "lr=0.02", muon, 0.05,
-	  { .lr = .02, .decay = .1, .momentum = .95, .nesterov = true, .ns_steps = 5, .beta1 = .9, .beta2 = .999, .eps = 1e-7 } },
-	{ "muon", "lr=0.01 weight_decay=0 momentum=0.5 nesterov=0 ns_steps=2 ns_dtype=f32 adjust_lr_fn=match_rms_adamw clip=1", muon, 1e-4,
-	  { .lr = .01, .momentum = .5, .ns_steps = 2, .ratio = 1, .beta1 = .9, .beta2 = .999, .eps = 1e-7, .clip = 1 } },
-	{ "muon", "lr=0.02 ns_dtype=f32 adamw_lr=0.001 eps=0.001 beta2=0.9 adjust_lr_fn=spectral_unclamped", muon, 1e-4,
-	  { .lr = .02, .decay = .1, .momentum = .95, .nesterov = true, .ns_steps = 5, .ratio = 2, .other_lr = .001, .beta1 = .9,
-	    .beta2 = .9, .eps = 1e-3, .off = true } },
-	{ "adafactor", "eps1=1e-7", adafactor, 1e-4, { .lr = .01, .beta2_decay = -.8, .eps1 = 1e-7, .eps2 = 1e-3, .d = 1 } },
-	{ "adafactor", "lr=0.3 beta2_decay=-0.3 weight_decay=0.1 clip=1 eps1=1e-7", adafactor, 1e-4,
-	  { .lr = .3, .beta2_decay = -.3, .decay = .1, .clip = 1, .eps1 = 1e-7, .eps2 = 1e-3, .d = 1 } },
-	{ "adafactor", "eps1=0.3 eps2=2 clip_threshold=1.1 beta2_decay=-1", adafactor, 1e-4,
+	{ "muon",
+	  "lr=0.02 ns_dtype=f32",
+	  muon,
+	  1e-4,
+	  { .lr = .02,
+	    .decay = .1,
+	    .momentum = .95,
+	    .nesterov = true,
+	    .ns_steps = 5,
+	    .beta1 = .9,
+	    .beta2 = .999,
+	    .eps = 1e-7 } },
+	{ "muon",
+	  "lr=0.02",
+	  muon,
+	  0.05,
+	  { .lr = .02,
+	    .decay = .1,
+	    .momentum = .95,
+	    .nesterov = true,
+	    .ns_steps = 5,
+	    .beta1 = .9,
+	    .beta2 = .999,
+	    .eps = 1e-7 } },
+	{ "muon",
+	  "lr=0.01 weight_decay=0 momentum=0.5 nesterov=0 ns_steps=2 ns_dtype=f32 adjust_lr_fn=match_rms_adamw clip=1",
+	  muon,
+	  1e-4,
+	  { .lr = .01,
+	    .momentum = .5,
+	    .ns_steps = 2,
+	    .ratio = 1,
+	    .beta1 = .9,
+	    .beta2 = .999,
+	    .eps = 1e-7,
+	    .clip = 1 } },
+	{ "muon",
+	  "lr=0.02 ns_dtype=f32 adamw_lr=0.001 eps=0.001 beta2=0.9 adjust_lr_fn=spectral_unclamped",
+	  muon,
+	  1e-4,
+	  { .lr = .02,
+	    .decay = .1,
+	    .momentum = .95,
+	    .nesterov = true,
+	    .ns_steps = 5,
+	    .ratio = 2,
+	    .other_lr = .001,
+	    .beta1 = .9,
+	    .beta2 = .9,
+	    .eps = 1e-3,
+	    .off = true } },
+	{ "adafactor",
+	  "eps1=1e-7",
+	  adafactor,
+	  1e-4,
+	  { .lr = .01, .beta2_decay = -.8, .eps1 = 1e-7, .eps2 = 1e-3, .d = 1 } },
+	{ "adafactor",
+	  "lr=0.3 beta2_decay=-0.3 weight_decay=0.1 clip=1 eps1=1e-7",
+	  adafactor,
+	  1e-4,
+	  { .lr = .3,
+	    .beta2_decay = -.3,
+	    .decay = .1,
+	    .clip = 1,
+	    .eps1 = 1e-7,
+	    .eps2 = 1e-3,
+	    .d = 1 } },
+	{ "adafactor",
+	  "eps1=0.3 eps2=2 clip_threshold=1.1 beta2_decay=-1",
+	  adafactor,
+	  1e-4,
 	  { .lr = .01, .beta2_decay = -1, .eps1 = .3, .eps2 = 2, .d = 1.1 } },
 };
 
@@ -449,8 +532,10 @@ int main(void)
 	tap_plugin_path();
 	tap_folder();
 	for (size_t i = 0; i < sizeof variants / sizeof *variants; i++) {
-		compare(variants[i].kind, variants[i].settings, variants[i].step, &variants[i].rule, yoke_f64, 1e-10);
-		compare(variants[i].kind, variants[i].settings, variants[i].step, &variants[i].rule, yoke_f32, variants[i].wide);
+		compare(variants[i].kind, variants[i].settings, variants[i].step, &variants[i].rule,
+			yoke_f64, 1e-10);
+		compare(variants[i].kind, variants[i].settings, variants[i].step, &variants[i].rule,
+			yoke_f32, variants[i].wide);
 	}
 	large(513, 517);
 	large(530, 515);

@@ -11,7 +11,9 @@
 enum { N = 3, LIMIT = 400 };
 static const int64_t counts[N] = { 1, 257, 400 };
 static const char *const names[N] = { "head.weight", "body.weight", "body.bias" };
-static const struct yoke_step plain = { .size = sizeof plain, .scale = YOKE_NONE, .skip = YOKE_NONE };
+static const struct yoke_step plain = { .size = sizeof plain,
+					.scale = YOKE_NONE,
+					.skip = YOKE_NONE };
 
 struct set {
 	yoke_tensor *p[N], *g[N];
@@ -103,7 +105,8 @@ static void zero_gradient(void)
 			}
 	}
 	read_all(s.p, got);
-	ok(equal(got, s.x), "adamw without gradient is 20 multiplications by 1 - lr decay, bit for bit");
+	ok(equal(got, s.x),
+	   "adamw without gradient is 20 multiplications by 1 - lr decay, bit for bit");
 	yoke_optim_free(o);
 	set_free(&s);
 }
@@ -118,7 +121,8 @@ static void heavy_ball(bool changes)
 	set_make(&u);
 	for (int i = 0; i < N; i++)
 		yoke_put(u.p[i], s.x[i], (size_t)counts[i] * sizeof(float));
-	yoke_optim *o = make("heavy_ball", "lr=0.1 momentum=0.8", &s), *m = make("sgd", "lr=0.1 momentum=0.8", &u);
+	yoke_optim *o = make("heavy_ball", "lr=0.1 momentum=0.8", &s),
+		   *m = make("sgd", "lr=0.1 momentum=0.8", &u);
 	for (int t = 1; t <= 30; t++) {
 		double lr = changes && t > 10 ? 0.02 : 0.1;
 		struct yoke_step given = plain;
@@ -156,7 +160,8 @@ static void constant_pre(void)
 			a[i][k] = (float)rnd_real(0.1, 10);
 		yoke_put(P[i], a[i], (size_t)counts[i] * sizeof(float));
 	}
-	yoke_optim *o = make("adagrad", "lr=0.1", &s), *m = make("adagrad", "lr=0.1 precondition=pre", &u);
+	yoke_optim *o = make("adagrad", "lr=0.1", &s),
+		   *m = make("adagrad", "lr=0.1 precondition=pre", &u);
 	struct yoke_step given = plain;
 	given.precondition = P;
 	for (int t = 1; t <= 30; t++) {
@@ -195,8 +200,10 @@ static void centered(void)
 	for (int t = 1; t <= 60; t++)
 		step(o, s.g, NULL);
 	for (int i = 0; i < N; i++) {
-		yoke_read(yoke_optim_state(o, names[i], "v"), v[i], (size_t)counts[i] * sizeof(float));
-		yoke_read(yoke_optim_state(o, names[i], "mean"), mean[i], (size_t)counts[i] * sizeof(float));
+		yoke_read(yoke_optim_state(o, names[i], "v"), v[i],
+			  (size_t)counts[i] * sizeof(float));
+		yoke_read(yoke_optim_state(o, names[i], "mean"), mean[i],
+			  (size_t)counts[i] * sizeof(float));
 	}
 	read_all(s.p, a);
 	for (int i = 0; i < N; i++)
@@ -205,7 +212,8 @@ static void centered(void)
 			below += v[i][k] - square < 0;
 			finite &= isfinite(a[i][k]);
 		}
-	ok(finite && below > 0, "centered: %d of v - mean^2 are below 0, every parameter is finite", below);
+	ok(finite && below > 0, "centered: %d of v - mean^2 are below 0, every parameter is finite",
+	   below);
 	yoke_optim_free(o);
 	set_free(&s);
 }
@@ -274,7 +282,10 @@ static int quadratic_from(uint64_t seed, const char *settings, int max)
 	yoke_optim *o = yoke_optim_new("accelerated", settings);
 	yoke_optim_add(o, 1, &p, (const char *const[]){ "x" }, NULL);
 	struct bowl bowl = { p, d };
-	struct yoke_step given = { .size = sizeof given, .scale = YOKE_NONE, .skip = YOKE_NONE, .loss = bowl_loss,
+	struct yoke_step given = { .size = sizeof given,
+				   .scale = YOKE_NONE,
+				   .skip = YOKE_NONE,
+				   .loss = bowl_loss,
 				   .arg = &bowl };
 	for (f = f0; f > 1e-8 * f0 && t < max; t++) {
 		yoke_scope *s = yoke_scope_begin("step");
@@ -293,7 +304,8 @@ static int quadratic_from(uint64_t seed, const char *settings, int max)
 	double restarts = NAN;
 	get(yoke_optim_state(o, NULL, "restarts"), &restarts);
 	diag("%s: %d iterations, %g restarts %s", settings, t, restarts, yoke_error());
-	ok(strstr(settings, "none") ? restarts == 0 : restarts > 0, "restarts are counted: %g", restarts);
+	ok(strstr(settings, "none") ? restarts == 0 : restarts > 0, "restarts are counted: %g",
+	   restarts);
 	yoke_optim_free(o);
 	yoke_free(p);
 	yoke_free(d);
@@ -330,7 +342,8 @@ static void in_two_launches(const char *kind, const char *settings, unsigned max
 	step(o, s.g, NULL);
 	unsigned n = (unsigned)(launches() - before);
 	const char *named = getenv("YOKE_PLAN_NAMED");
-	ok(n == max || tap_eager() || (named && *named == '0'), "%s %s: %u launches a step", kind, settings, n);
+	ok(n == max || tap_eager() || (named && *named == '0'), "%s %s: %u launches a step", kind,
+	   settings, n);
 	yoke_optim_free(o);
 	set_free(&s);
 }
@@ -356,7 +369,8 @@ static void not_finite(const char *kind, const char *settings, double bad, int t
 		x[tensor + 1][0] = NAN; // the first one is named
 	yoke_put(s.g[tensor], x[tensor], (size_t)counts[tensor] * sizeof(float));
 	if (tensor + 1 < N)
-		yoke_put(s.g[tensor + 1], x[tensor + 1], (size_t)counts[tensor + 1] * sizeof(float));
+		yoke_put(s.g[tensor + 1], x[tensor + 1],
+			 (size_t)counts[tensor + 1] * sizeof(float));
 	float norm = 0;
 	yoke_tensor *told = NULL;
 	struct yoke_step given = plain;
@@ -366,13 +380,14 @@ static void not_finite(const char *kind, const char *settings, double bad, int t
 		yoke_optim_step(o, N, s.g, &given);
 		yoke_read(told, &norm, sizeof norm);
 		yoke_scope_end(scope);
-		draw(s.g, x, 1); // the following step has finite gradients, and changes nothing as well
+		// the following step has finite gradients, and changes nothing as well
+		draw(s.g, x, 1);
 	}
 	read_all(s.p, again);
 	yoke_read(m, is, yoke_bytes(m));
 	ok(!isfinite(norm) && equal(p, again) && !memcmp(was, is, yoke_bytes(m)),
-	   "%s: %g at %lld of %s: nothing changes; norm %g %s", kind, bad, (long long)at, names[tensor], (double)norm,
-	   yoke_error());
+	   "%s: %g at %lld of %s: nothing changes; norm %g %s", kind, bad, (long long)at,
+	   names[tensor], (double)norm, yoke_error());
 	refused(yoke_optim_check(o), YOKE_ERANGE, names[tensor]);
 	ok(yoke_optim_check(o) == 0, "and the error is cleared afterwards");
 	step(o, s.g, NULL);
@@ -463,9 +478,11 @@ static void lost(const char *kind, const char *settings)
 	}
 	read_all(s.p, a);
 	read_all(u.p, b);
-	ok(equal(a, b) && yoke_optim_steps(o) == 9 && steps[0] == 1 && steps[1] == 1 && !yoke_error_code(),
-	   "%s %s: steps that changed nothing do not count: %lld of 9, in a file %lld and %lld of 1 %s", kind, settings,
-	   (long long)yoke_optim_steps(o), (long long)steps[0], (long long)steps[1], yoke_error());
+	ok(equal(a, b) && yoke_optim_steps(o) == 9 && steps[0] == 1 && steps[1] == 1 &&
+		   !yoke_error_code(),
+	   "%s %s: steps that changed nothing do not count: %lld of 9, in a file %lld and %lld of 1 %s",
+	   kind, settings, (long long)yoke_optim_steps(o), (long long)steps[0], (long long)steps[1],
+	   yoke_error());
 	yoke_error_clear();
 	yoke_optim_free(file);
 	yoke_optim_free(o);
@@ -528,18 +545,24 @@ static void groups(void)
 		for (int64_t k = 0; k < counts[i]; k++) {
 			double p = s.x[i][k];
 			for (int t = 0; t < 2; t++)
-				p -= (i == 0 ? 0.125 : t ? 0.25 : 0.5) * (x[i][k] + (i == 2 ? 0 : 0.25) * p);
+				p -= (i == 0 ? 0.125 :
+				      t      ? 0.25 :
+					       0.5) *
+				     (x[i][k] + (i == 2 ? 0 : 0.25) * p);
 			worst = fmax(worst, fabs(got[i][k] - p));
 		}
 	ok(worst < 1e-6, "groups with separate rates and decay: error %.2g", worst);
-	refused(yoke_optim_set(o, "tail.*", "lr=1"), YOKE_ENOENT, "'tail.*' matches none of the 3 parameters");
+	refused(yoke_optim_set(o, "tail.*", "lr=1"), YOKE_ENOENT,
+		"'tail.*' matches none of the 3 parameters");
 	yoke_optim *r = make("rmsprop", "momentum=0.9", &s);
 	step(r, s.g, NULL);
-	refused(yoke_optim_set(r, NULL, "momentum=0 centered=1"), YOKE_EINVAL, "changes which states head.weight has");
+	refused(yoke_optim_set(r, NULL, "momentum=0 centered=1"), YOKE_EINVAL,
+		"changes which states head.weight has");
 	ok(!yoke_optim_set(r, NULL, "momentum=0.5 alpha=0.5") && !step(r, s.g, NULL),
 	   "settings of another group may change %s", yoke_error());
 	yoke_optim_free(r);
-	refused(yoke_optim_set(o, "body.*", "momentum=0.9"), YOKE_EINVAL, "changes which states body.weight has");
+	refused(yoke_optim_set(o, "body.*", "momentum=0.9"), YOKE_EINVAL,
+		"changes which states body.weight has");
 	yoke_optim_free(o);
 	set_free(&s);
 }
@@ -610,8 +633,8 @@ static void moved(int which, const char *to, bool by_file)
 				bool good = !yoke_optim_save(o, path);
 				yoke_optim_free(o);
 				o = make(stored[which].kind, stored[which].settings, &s);
-				ok(good && !yoke_optim_load(o, path) && yoke_optim_steps(o) == 4, "saved and loaded %s",
-				   yoke_error());
+				ok(good && !yoke_optim_load(o, path) && yoke_optim_steps(o) == 4,
+				   "saved and loaded %s", yoke_error());
 			}
 			if (t == 4 && half && !by_file) {
 				read_all(p, got);
@@ -622,12 +645,13 @@ static void moved(int which, const char *to, bool by_file)
 					g[i] = yoke_variable("g", yoke_f32, 1, &counts[i]);
 					yoke_put(p[i], got[i], (size_t)counts[i] * sizeof(float));
 				}
-				ok(!yoke_optim_move(o, other, p), "moved to %s %s", to, yoke_error());
+				ok(!yoke_optim_move(o, other, p), "moved to %s %s", to,
+				   yoke_error());
 				// and back, and there again
 				yoke_use(former);
-				ok(!yoke_optim_move(o, former, s.p) && !yoke_optim_move(o, other, p),
-				   "and moved back %s",
-				   yoke_error());
+				ok(!yoke_optim_move(o, former, s.p) &&
+					   !yoke_optim_move(o, other, p),
+				   "and moved back %s", yoke_error());
 				yoke_use(other);
 			}
 			for (int i = 0; i < N; i++)
@@ -645,9 +669,9 @@ static void moved(int which, const char *to, bool by_file)
 	for (int i = 0; i < N; i++)
 		for (int64_t k = 0; k < counts[i]; k++)
 			worst = fmax(worst, fabs((double)want[i][k] - got[i][k]));
-	ok((by_file || !strcmp(to, "cpu")) ? equal(want, got) : worst < 1e-5, "%s %s: continues %s %s: %.2g %s",
-	   stored[which].kind, stored[which].settings, by_file ? "from a file" : "on", by_file ? "" : to, worst,
-	   yoke_error());
+	ok((by_file || !strcmp(to, "cpu")) ? equal(want, got) : worst < 1e-5,
+	   "%s %s: continues %s %s: %.2g %s", stored[which].kind, stored[which].settings,
+	   by_file ? "from a file" : "on", by_file ? "" : to, worst, yoke_error());
 	yoke_error_clear();
 	set_free(&s);
 }
@@ -679,7 +703,8 @@ static void bad_files(void)
 	o = make("adamw", NULL, &s);
 	step(o, s.g, NULL);
 	for (int i = 0; i < N; i++)
-		yoke_read(yoke_optim_state(o, names[i], "v"), p[i], (size_t)counts[i] * sizeof(float));
+		yoke_read(yoke_optim_state(o, names[i], "v"), p[i],
+			  (size_t)counts[i] * sizeof(float));
 	FILE *f = fopen(path, "r+");
 	fseek(f, -4, SEEK_END);
 	int fd = fileno(f);
@@ -689,7 +714,8 @@ static void bad_files(void)
 	refused(err, YOKE_EFORMAT, path);
 	refused(yoke_optim_load(o, "none.safetensors"), YOKE_ENOENT, "none.safetensors");
 	for (int i = 0; i < N; i++)
-		yoke_read(yoke_optim_state(o, names[i], "v"), q[i], (size_t)counts[i] * sizeof(float));
+		yoke_read(yoke_optim_state(o, names[i], "v"), q[i],
+			  (size_t)counts[i] * sizeof(float));
 	ok(equal(p, q) && yoke_optim_steps(o) == 1, "and nothing is changed");
 	yoke_optim_free(o);
 	yoke_free(t);
@@ -706,9 +732,12 @@ static void bad_settings(void)
 		int err;
 		const char *part;
 	} bad[] = {
-		{ "lion", "", YOKE_ENOENT, "there is no optimizer 'lion'; there are sgd heavy_ball" },
-		{ "sgd", "nesterov=1", YOKE_EINVAL, "nesterov=1 needs momentum above 0, got momentum=0" },
-		{ "sgd", "nesterov=1 momentum=0.9 dampening=0.1", YOKE_EINVAL, "nesterov=1 does not go with dampening above 0, got dampening=0.1" },
+		{ "lion", "", YOKE_ENOENT,
+		  "there is no optimizer 'lion'; there are sgd heavy_ball" },
+		{ "sgd", "nesterov=1", YOKE_EINVAL,
+		  "nesterov=1 needs momentum above 0, got momentum=0" },
+		{ "sgd", "nesterov=1 momentum=0.9 dampening=0.1", YOKE_EINVAL,
+		  "nesterov=1 does not go with dampening above 0, got dampening=0.1" },
 		{ "rmsprop", "nesterov=1", YOKE_EINVAL, "nesterov=1 needs momentum" },
 		{ "adam", "beta1=1", YOKE_EINVAL, "beta1=1: must be a number from 0 to below 1" },
 		{ "adam", "beta2=-0.5", YOKE_EINVAL, "beta2=-0.5" },
@@ -722,12 +751,17 @@ static void bad_settings(void)
 		{ "adam", "lr", YOKE_EINVAL, "must be key=value" },
 		{ "adagrad", "window=0", YOKE_EINVAL, "window=0: must be a whole number from 1" },
 		{ "adagrad", "window=2.5", YOKE_EINVAL, "window=2.5: must be a whole number" },
-		{ "adagrad", "window_by=mean", YOKE_EINVAL, "window_by=mean needs window above 0, got window=" },
-		{ "adagrad", "window=3 initial=1", YOKE_EINVAL, "initial=1 does not go with window above 0, got window=3" },
-		{ "lamb", "norm_min=2 norm_max=1", YOKE_EINVAL, "no norm is in norm_min=2 .. norm_max=1" },
-		{ "adamw", "clip=1 clip_value=1", YOKE_EINVAL, "clip=1 does not go with clip_value above 0, got clip_value=1" },
+		{ "adagrad", "window_by=mean", YOKE_EINVAL,
+		  "window_by=mean needs window above 0, got window=" },
+		{ "adagrad", "window=3 initial=1", YOKE_EINVAL,
+		  "initial=1 does not go with window above 0, got window=3" },
+		{ "lamb", "norm_min=2 norm_max=1", YOKE_EINVAL,
+		  "no norm is in norm_min=2 .. norm_max=1" },
+		{ "adamw", "clip=1 clip_value=1", YOKE_EINVAL,
+		  "clip=1 does not go with clip_value above 0, got clip_value=1" },
 		{ "adamw", "schedule=cosine", YOKE_EINVAL, "schedule=cosine needs steps" },
-		{ "accelerated", "restart=often", YOKE_EINVAL, "must be one of: none function gradient speed" },
+		{ "accelerated", "restart=often", YOKE_EINVAL,
+		  "must be one of: none function gradient speed" },
 	};
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
 		yoke_optim *o = yoke_optim_new(bad[i].kind, bad[i].settings);
@@ -749,24 +783,30 @@ static void bad_tensors(void)
 	yoke_tensor *foreign = yoke_variable("x", yoke_f32, 1, counts + 1);
 	yoke_use(former);
 	yoke_optim *o = yoke_optim_new("accelerated", "restart=function");
-	refused(yoke_optim_step(o, N, s.g, NULL), YOKE_EINVAL, "no parameters were added; call yoke_optim_add first");
-	refused(yoke_optim_state(o, NULL, "theta") ? 0 : yoke_error_code(), YOKE_EINVAL, "no parameters were added");
+	refused(yoke_optim_step(o, N, s.g, NULL), YOKE_EINVAL,
+		"no parameters were added; call yoke_optim_add first");
+	refused(yoke_optim_state(o, NULL, "theta") ? 0 : yoke_error_code(), YOKE_EINVAL,
+		"no parameters were added");
 	refused(yoke_optim_save(o, "x"), YOKE_EINVAL, "no parameters were added");
 	refused(yoke_optim_add(o, 1, &half, names, NULL), YOKE_EDTYPE,
 		"head.weight: is f16; parameters are f32 or f64");
 	yoke_scope *scope = yoke_scope_begin("x");
 	yoke_tensor *value = yoke_neg(shape);
-	refused(yoke_optim_add(o, 1, &value, names, NULL), YOKE_EINVAL, "head.weight: is no variable");
+	refused(yoke_optim_add(o, 1, &value, names, NULL), YOKE_EINVAL,
+		"head.weight: is no variable");
 	yoke_scope_end(scope);
-	refused(yoke_optim_add(o, 2, (yoke_tensor *[]){ s.p[1], foreign }, names, NULL), YOKE_ECONTEXT,
-		"body.weight: is of another context");
+	refused(yoke_optim_add(o, 2, (yoke_tensor *[]){ s.p[1], foreign }, names, NULL),
+		YOKE_ECONTEXT, "body.weight: is of another context");
 	refused(yoke_optim_add(o, 2, s.p, (const char *const[]){ "a", "a" }, NULL), YOKE_EINVAL,
 		"a: is there twice");
-	refused(yoke_optim_add(o, 3, (yoke_tensor *[]){ s.p[0], s.p[1], s.p[0] }, (const char *const[]){ "emb", "body", "head" }, NULL),
+	refused(yoke_optim_add(o, 3, (yoke_tensor *[]){ s.p[0], s.p[1], s.p[0] },
+			       (const char *const[]){ "emb", "body", "head" }, NULL),
 		YOKE_EINVAL, "emb and head are the same variable");
-	refused(yoke_optim_add(o, N, s.p, names, "restart=none"), YOKE_EINVAL, "restart is one for all parameters");
+	refused(yoke_optim_add(o, N, s.p, names, "restart=none"), YOKE_EINVAL,
+		"restart is one for all parameters");
 	ok(!yoke_optim_add(o, N, s.p, names, NULL), "parameters are added %s", yoke_error());
-	refused(yoke_optim_add(o, 1, &shape, names, NULL), YOKE_EINVAL, "head.weight: was added already");
+	refused(yoke_optim_add(o, 1, &shape, names, NULL), YOKE_EINVAL,
+		"head.weight: was added already");
 	refused(yoke_optim_add(o, 1, &s.p[1], (const char *const[]){ "again" }, NULL), YOKE_EINVAL,
 		"body.weight and again are the same variable");
 	refused(yoke_optim_step(o, 2, s.g, NULL), YOKE_EINVAL, "2 gradients for 3 parameters");
@@ -776,7 +816,8 @@ static void bad_tensors(void)
 	refused(yoke_optim_step(o, N, g, NULL), YOKE_ESHAPE,
 		"gradient of body.weight: is f32 [2], the parameter f32 [257]");
 	g[1] = dtype;
-	refused(yoke_optim_step(o, N, g, NULL), YOKE_EDTYPE, "gradient of body.weight: is f64 [257]");
+	refused(yoke_optim_step(o, N, g, NULL), YOKE_EDTYPE,
+		"gradient of body.weight: is f64 [257]");
 	g[1] = foreign;
 	refused(yoke_optim_step(o, N, g, NULL), YOKE_ECONTEXT,
 		"gradient of body.weight: is of another context");
@@ -785,8 +826,8 @@ static void bad_tensors(void)
 	refused(yoke_optim_step(o, N, s.g, &given), YOKE_ESHAPE, "skip is one number");
 	given.size = 0;
 	refused(yoke_optim_step(o, N, s.g, &given), YOKE_EINVAL, "set size");
-	refused(yoke_optim_move(o, other, (yoke_tensor *[]){ foreign, foreign, foreign }), YOKE_ESHAPE,
-		"head.weight: is no variable of the same dtype and shape");
+	refused(yoke_optim_move(o, other, (yoke_tensor *[]){ foreign, foreign, foreign }),
+		YOKE_ESHAPE, "head.weight: is no variable of the same dtype and shape");
 	refused(yoke_optim_state(o, "head.weight", "m") ? 0 : yoke_error_code(), YOKE_ENOENT,
 		"no state 'm.head.weight'");
 	refused(yoke_optim_check(o), YOKE_EINVAL, "needs check=1");
@@ -794,7 +835,8 @@ static void bad_tensors(void)
 	ok(equal(p, s.x) && yoke_optim_steps(o) == 0, "and nothing is changed");
 	yoke_optim_free(o);
 	o = make("adagrad", "precondition=post", &s);
-	refused(yoke_optim_step(o, N, s.g, NULL), YOKE_EINVAL, "precondition is set for head.weight, and no tensors");
+	refused(yoke_optim_step(o, N, s.g, NULL), YOKE_EINVAL,
+		"precondition is set for head.weight, and no tensors");
 	yoke_optim_free(o);
 	yoke_free(shape);
 	yoke_free(dtype);
@@ -820,8 +862,9 @@ static void arrays(void)
 		yoke_read(p, w, sizeof w);
 		yoke_scope_end(s);
 	}
-	ok(w[0] == -0.5f && w[1] == 3.5f && w[2] == 2.25f && w[3] == 4, "arrays of the caller's: %g %g %g %g %s",
-	   (double)w[0], (double)w[1], (double)w[2], (double)w[3], yoke_error());
+	ok(w[0] == -0.5f && w[1] == 3.5f && w[2] == 2.25f && w[3] == 4,
+	   "arrays of the caller's: %g %g %g %g %s", (double)w[0], (double)w[1], (double)w[2],
+	   (double)w[3], yoke_error());
 	yoke_optim_free(o);
 	yoke_free(p);
 }
@@ -838,7 +881,8 @@ int main(void)
 	centered();
 	lamb_norms();
 	const uint64_t starts = rnd();
-	int none = quadratic(starts, "lr=1 restart=none"), some = quadratic(starts, "lr=1 restart=gradient");
+	int none = quadratic(starts, "lr=1 restart=none"),
+	    some = quadratic(starts, "lr=1 restart=gradient");
 	ok(none > 1500 && none < 2700, "a quadratic without restarts: %d iterations", none);
 	ok(2 * some <= none, "with restarts at most half as many: %d", some);
 	some = quadratic(starts, "lr=1 restart=function");

@@ -82,7 +82,8 @@ static void updates(void)
 		yoke_scope *s = yoke_scope_begin("outer");
 		yoke_tensor *v = yoke_from(yoke_f32, 1, DIMS(N), x);
 		yoke_tensor *e = yoke_softmax(v, -1);
-		yoke_tensor *y = scoped("work", yoke_softmax(yoke_softmax(yoke_neg(v), -1), -1), add_up);
+		yoke_tensor *y =
+			scoped("work", yoke_softmax(yoke_softmax(yoke_neg(v), -1), -1), add_up);
 		yoke_scope *u = yoke_scope_begin("update");
 		yoke_assign(w, yoke_add(w, yoke_reshape(behind(barrier, e, y), 1, DIMS(N))));
 		yoke_scope_end(u);
@@ -95,10 +96,10 @@ static void updates(void)
 	}
 	for (int i = 0; i < N; i++)
 		g[i] = (double)got[1][i], want[i] = (double)got[0][i];
-	ok(update[0] >= 0 && update[0] < work[0], "without a barrier the update (%d) runs before the sum (%d)",
-	   update[0], work[0]);
-	ok(work[1] >= 0 && work[1] < update[1], "with a barrier the update (%d) runs after the sum (%d)", update[1],
-	   work[1]);
+	ok(update[0] >= 0 && update[0] < work[0],
+	   "without a barrier the update (%d) runs before the sum (%d)", update[0], work[0]);
+	ok(work[1] >= 0 && work[1] < update[1],
+	   "with a barrier the update (%d) runs after the sum (%d)", update[1], work[1]);
 	near(g, want, N, 0, 1, "both give the same values");
 	ok(sum[0] == sum[1] && !yoke_error_code(), "and the same sum %s", yoke_error());
 }
@@ -129,10 +130,12 @@ static void readers(void)
 	yoke_read(y, &total, sizeof total);
 	yoke_read(w, got, sizeof got);
 	yoke_stats(&after);
-	ok(scope_step("outer/reader") >= 0 && scope_step("outer/reader") < scope_step("outer/update") &&
+	ok(scope_step("outer/reader") >= 0 &&
+		   scope_step("outer/reader") < scope_step("outer/update") &&
 		   after.assign_copies == before.assign_copies,
-	   "an update (%d) runs after a reader (%d) of the old version: %llu copies", scope_step("outer/update"),
-	   scope_step("outer/reader"), (unsigned long long)(after.assign_copies - before.assign_copies));
+	   "an update (%d) runs after a reader (%d) of the old version: %llu copies",
+	   scope_step("outer/update"), scope_step("outer/reader"),
+	   (unsigned long long)(after.assign_copies - before.assign_copies));
 	for (int i = 0; i < N; i++)
 		sum += exp((double)x[i]);
 	for (int i = 0; i < N; i++)
@@ -151,7 +154,8 @@ static void fusion(void)
 		x[i] = (float)rnd_real(-1, 1);
 	for (int barrier = 0; barrier < 2; barrier++) {
 		yoke_scope *s = yoke_scope_begin("outer");
-		yoke_tensor *v = yoke_from(yoke_f32, 1, DIMS(7), x), *z = yoke_from(yoke_f32, 1, DIMS(7), x);
+		yoke_tensor *v = yoke_from(yoke_f32, 1, DIMS(7), x),
+			    *z = yoke_from(yoke_f32, 1, DIMS(7), x);
 		yoke_tensor *y = scoped("made", v, yoke_neg);
 		yoke_tensor *r = yoke_keep(scoped("work", behind(barrier, z, y), add_up));
 		yoke_tensor *late = scoped("late", y, yoke_exp);
@@ -164,13 +168,14 @@ static void fusion(void)
 			want += (double)x[i];
 			e = fmax(e, fabs((double)first[i] - exp(-(double)x[i])));
 		}
-		ok(e < 1e-6 && fabs((double)sum - want) < 1e-6 && !yoke_error_code(), "numbers, error %.2g %s", e,
-		   yoke_error());
+		ok(e < 1e-6 && fabs((double)sum - want) < 1e-6 && !yoke_error_code(),
+		   "numbers, error %.2g %s", e, yoke_error());
 		yoke_free(r);
 		yoke_scope_end(s);
 	}
 	ok(map[0] < 0 && work[0] >= 0, "without a barrier the map is fused with its reader");
-	ok(map[1] >= 0 && map[1] < work[1], "with a barrier it is launched (%d) before the sum (%d)", map[1], work[1]);
+	ok(map[1] >= 0 && map[1] < work[1],
+	   "with a barrier it is launched (%d) before the sum (%d)", map[1], work[1]);
 }
 
 // Several values of several dtypes after several; a root, a view and a gradient of the results.
@@ -187,10 +192,11 @@ static void through(void)
 	yoke_tensor *in[2] = { yoke_square(v), yoke_from(yoke_i32, 1, DIMS(4), ids) };
 	yoke_tensor *after[2] = { yoke_exp(v), yoke_scalar(1) };
 	int err = yoke_barrier(2, in, 2, after, to);
-	ok(!err && yoke_dtype(to[1]) == yoke_i32 && yoke_dim(to[0], 1) == 3, "two values after two %s",
-	   yoke_error());
-	yoke_tensor *f = yoke_sum(yoke_mul(yoke_permute(to[0], (int[]){ 1, 0 }), yoke_permute(v, (int[]){ 1, 0 })),
-				  YOKE_ALL);
+	ok(!err && yoke_dtype(to[1]) == yoke_i32 && yoke_dim(to[0], 1) == 3,
+	   "two values after two %s", yoke_error());
+	yoke_tensor *f = yoke_sum(
+		yoke_mul(yoke_permute(to[0], (int[]){ 1, 0 }), yoke_permute(v, (int[]){ 1, 0 })),
+		YOKE_ALL);
 	yoke_grad(f, 1, &v, &g);
 	yoke_eval(3, (yoke_tensor *[]){ g, to[0], to[1] });
 	ok(!yoke_read(g, got, sizeof got), "a gradient %s", yoke_error());
@@ -225,7 +231,8 @@ static void beside(void)
 	const char *modules = getenv("YOKE_TEST_MODULES");
 	float x[SIDE * SIDE], got[SIDE * SIDE];
 	if (!modules) {
-		skip("beside the CPU's work", "YOKE_TEST_MODULES does not say where the fault backend is");
+		skip("beside the CPU's work",
+		     "YOKE_TEST_MODULES does not say where the fault backend is");
 		return;
 	}
 	setenv("YOKE_PLUGIN_PATH", modules, 1);
@@ -237,12 +244,14 @@ static void beside(void)
 	yoke_tensor *v = yoke_from(yoke_f32, 2, DIMS(SIDE, SIDE), x);
 	yoke_tensor *first = scoped("first", v, square), *min = scoped("sort", first, sorted);
 	yoke_tensor *other = scoped("another", yoke_neg(v), square);
-	int err = yoke_read(scoped("sum", yoke_mul(min, yoke_sum(other, 1 | YOKE_KEEP)), square), got, sizeof got);
-	int made = scope_step("beside/first"), down = step_of("	down	"), sort = step_of("	sort	"),
-	    late = scope_step("beside/another"), sum = scope_step("beside/sum");
+	int err = yoke_read(scoped("sum", yoke_mul(min, yoke_sum(other, 1 | YOKE_KEEP)), square),
+			    got, sizeof got);
+	int made = scope_step("beside/first"), down = step_of("	down	"),
+	    sort = step_of("	sort	"), late = scope_step("beside/another"),
+	    sum = scope_step("beside/sum");
 	ok(!err && made >= 0 && down == made + 1 && late > down && sort > late && sum > sort,
-	   "on a device that does not sort: product %d, copy down %d, another product %d, sort %d, sum %d", made,
-	   down, late, sort, sum);
+	   "on a device that does not sort: product %d, copy down %d, another product %d, sort %d, sum %d",
+	   made, down, late, sort, sum);
 	yoke_scope_end(s);
 	yoke_use(former);
 	yoke_context_free(ctx);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests that random numbers are a function of seed, scope, call, step, index and how often the scope
-// drew before, only: not of other computations, threads, modes or shapes. The reference is Philox 4x32-10 (Salmon et al.
-// 2011), implemented here.
+// Tests that random numbers are a function of seed, scope, call, step, index and how often the
+// scope drew before, only: not of other computations, threads, modes or shapes. The reference is
+// Philox 4x32-10 (Salmon et al. 2011), implemented here.
 
 #include "config.h"
 
@@ -36,8 +36,8 @@ static yoke_tensor *numbers(int64_t n)
 }
 
 // The n-th call in a scope, counted from 0, against the reference.
-static bool is(const float *got, int n, uint64_t seed, const char *path, uint64_t call, uint64_t step,
-	       const char *what)
+static bool is(const float *got, int n, uint64_t seed, const char *path, uint64_t call,
+	       uint64_t step, const char *what)
 {
 	uint64_t key = seed ^ yk_hash(path, strlen(path), call);
 	int wrong = -1;
@@ -110,13 +110,15 @@ static void scopes(void)
 		s = yoke_scope_begin("twice");
 		yoke_read(numbers(N), c, sizeof c);
 		yoke_scope_end(s);
-		is(c, N, 3, "twice", turn << 32, (uint64_t)1 << 40, "a scope opened again draws other numbers");
+		is(c, N, 3, "twice", turn << 32, (uint64_t)1 << 40,
+		   "a scope opened again draws other numbers");
 	}
 	yoke_random_set(3, (int64_t)1 << 40);
 	s = yoke_scope_begin("twice");
 	yoke_read(numbers(N), c, sizeof c);
 	yoke_scope_end(s);
-	ok(!memcmp(c, a[0], sizeof c), "after the same seed and step were set again, the first numbers");
+	ok(!memcmp(c, a[0], sizeof c),
+	   "after the same seed and step were set again, the first numbers");
 }
 
 // A loop with dropout draws another mask in each round, and needs one plan.
@@ -129,12 +131,14 @@ static void rounds(void)
 	for (int round = 0; round < 5; round++) {
 		yoke_stats(&before);
 		yoke_scope *s = yoke_scope_begin("round");
-		yoke_read(yoke_dropout(yoke_full(yoke_f32, 1, DIMS(N), 1), 0.5), mask[round], sizeof *mask);
+		yoke_read(yoke_dropout(yoke_full(yoke_f32, 1, DIMS(N), 1), 0.5), mask[round],
+			  sizeof *mask);
 		yoke_scope_end(s);
 		yoke_stats(&after);
 		for (int other = 0; other < round; other++)
 			equal += !memcmp(mask[round], mask[other], sizeof *mask);
-		ok(!round || after.plan_misses == before.plan_misses, "round %d needs no new plan", round);
+		ok(!round || after.plan_misses == before.plan_misses, "round %d needs no new plan",
+		   round);
 	}
 	ok(!equal, "%d of the masks of five rounds are equal", equal);
 	// without scopes: in between, a scope is opened
@@ -228,8 +232,8 @@ static void modes(const char *self)
 		line[strcspn(line, "\n")] = 0;
 		if (!i)
 			memcpy(want, line, sizeof want);
-		ok(strlen(line) == 16 && !strcmp(line, want), "masks of dropout with \"%s\": %s", mode[i],
-		   line);
+		ok(strlen(line) == 16 && !strcmp(line, want), "masks of dropout with \"%s\": %s",
+		   mode[i], line);
 	}
 }
 

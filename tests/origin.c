@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests which bytes of a rendered template come from messages, and that special tokens in messages are
-// text.  Messages are written in Greek and templates in ASCII, so that a byte's origin can be read off
-// the text itself; message i uses letters of its own.
+// Tests which bytes of a rendered template come from messages, and that special tokens in messages
+// are text.  Messages are written in Greek and templates in ASCII, so that a byte's origin can be
+// read off the text itself; message i uses letters of its own.
 #include "config.h"
 
 #include <stdio.h>
@@ -336,8 +336,8 @@ static void test_tokens(void)
 	yoke_tokenizer_free(t);
 }
 
-// Special tokens that are sought after normalization.  The model joins words to the text before them, so
-// that the whole text is compared, with the token that counts put in by hand.
+// Special tokens that are sought after normalization.  The model joins words to the text before
+// them, so that the whole text is compared, with the token that counts put in by hand.
 static void test_normalized(void)
 {
 	static const char text[] = "ab  <s> cd <s> ef";

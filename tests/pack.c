@@ -35,7 +35,8 @@ static uint64_t room(uint64_t bytes)
 
 static bool good(bool is, const char *what)
 {
-	bool fine = ok(is && !yoke_error_code(), "%s%s%s", what, *yoke_error() ? ": " : "", yoke_error());
+	bool fine = ok(is && !yoke_error_code(), "%s%s%s", what, *yoke_error() ? ": " : "",
+		       yoke_error());
 	yoke_error_clear();
 	return fine;
 }
@@ -192,10 +193,12 @@ static void places(void)
 		}
 		accounts += stats().pool_allocated != none;
 	}
-	good(!wrong && !images && !accounts, "random variables lie in the order given, with zeros between, and are "
+	good(!wrong && !images && !accounts,
+	     "random variables lie in the order given, with zeros between, and are "
 	     "freed one by one");
 	if (wrong + images + accounts)
-		diag("%d wrong, %d blocks not as they should be, %d accounts wrong", wrong, images, accounts);
+		diag("%d wrong, %d blocks not as they should be, %d accounts wrong", wrong, images,
+		     accounts);
 }
 
 // ---- updates ----
@@ -219,12 +222,22 @@ static void copy_values(struct var *to, const struct var *from, int n)
 
 static void optimize(const struct var *v, int from, int to)
 {
-	yoke_tensor *t[4 * P], *lr = yoke_scalar(0.01), *c = yoke_scalar(0.5), *one = yoke_scalar(1);
+	yoke_tensor *t[4 * P], *lr = yoke_scalar(0.01), *c = yoke_scalar(0.5),
+			       *one = yoke_scalar(1);
 	for (int i = 0; i < 4 * P; i++)
 		t[i] = v[i].t;
-	struct yoke_adamw a = { .size = sizeof a, .lr = lr, .c1 = c, .c2 = c, .scale = YOKE_NONE, .beta1 = 0.9, .beta2 = 0.99,
-				.eps = 1e-8, .weight_decay = 0.1 };
-	struct yoke_sgd b = { .size = sizeof b, .lr = lr, .first = one, .scale = YOKE_NONE, .momentum = 0.9 };
+	struct yoke_adamw a = { .size = sizeof a,
+				.lr = lr,
+				.c1 = c,
+				.c2 = c,
+				.scale = YOKE_NONE,
+				.beta1 = 0.9,
+				.beta2 = 0.99,
+				.eps = 1e-8,
+				.weight_decay = 0.1 };
+	struct yoke_sgd b = {
+		.size = sizeof b, .lr = lr, .first = one, .scale = YOKE_NONE, .momentum = 0.9
+	};
 	for (int i = from; i < to; i++) {
 		yoke_scope *s = yoke_scope_begin("step");
 		if (i % 3)
@@ -265,10 +278,12 @@ static void optimizers(void)
 	optimize(packed, 3, 22);
 	struct yoke_stats b = stats();
 	optimize(apart, 0, 22);
-	good(equal(packed, apart, 4 * P) && in_order(packed, 4 * P), "22 steps of two optimizers: the same bits, "
+	good(equal(packed, apart, 4 * P) && in_order(packed, 4 * P),
+	     "22 steps of two optimizers: the same bits, "
 	     "in their places");
-	good(a.pool_allocated == b.pool_allocated && (!in_place || a.pack_copies == b.pack_copies) &&
-	     !b.unpacked, "in place");
+	good(a.pool_allocated == b.pool_allocated &&
+		     (!in_place || a.pack_copies == b.pack_copies) && !b.unpacked,
+	     "in place");
 	for (int i = 0; i < 4 * P; i++) {
 		drop(&packed[i]);
 		drop(&apart[i]);
@@ -276,7 +291,8 @@ static void optimizers(void)
 }
 
 // Copies that an update costs.
-static void update(const char *what, struct var *v, yoke_tensor *(*of)(yoke_tensor *), uint64_t copies)
+static void update(const char *what, struct var *v, yoke_tensor *(*of)(yoke_tensor *),
+		   uint64_t copies)
 {
 	struct yoke_stats a = stats();
 	yoke_scope *s = yoke_scope_begin("update");
@@ -292,7 +308,8 @@ static void update(const char *what, struct var *v, yoke_tensor *(*of)(yoke_tens
 	struct yoke_stats b = stats();
 	bool counted = !in_place || (b.pack_copies - a.pack_copies == copies &&
 				     b.pack_copy_bytes - a.pack_copy_bytes == copies * v[1].bytes);
-	good(!torn(v, 3) && in_order(v, 3) && counted && b.pool_allocated == a.pool_allocated, what);
+	good(!torn(v, 3) && in_order(v, 3) && counted && b.pool_allocated == a.pool_allocated,
+	     what);
 	if (!counted)
 		diag("%llu copies", (unsigned long long)(b.pack_copies - a.pack_copies));
 }
@@ -362,7 +379,8 @@ static void versions(void)
 		want[0] += ((float *)v[1].data)[i];
 	yoke_tensor *before = yoke_sum(v[1].t, YOKE_ALL); // pending over everything that follows
 	uint64_t apart = stats().pool_allocated;
-	good(!pack(v, 3) && in_order(v, 3) && stats().pool_allocated == apart - 3 * rounded(400) + rounded(3 * 512),
+	good(!pack(v, 3) && in_order(v, 3) &&
+		     stats().pool_allocated == apart - 3 * rounded(400) + rounded(3 * 512),
 	     "packed behind a reader, which reads it there");
 	draw(&v[1]);
 	yoke_put(v[1].t, v[1].data, v[1].bytes);
@@ -373,7 +391,8 @@ static void versions(void)
 	yoke_put(v[1].t, v[1].data, v[1].bytes);
 	yoke_read(behind, &sum[1], sizeof *sum);
 	yoke_read(before, &sum[0], sizeof *sum);
-	good(fabsf(sum[0] - want[0]) < 1e-2f && fabsf(sum[1] - want[1]) < 1e-2f && !torn(v, 3) && in_order(v, 3),
+	good(fabsf(sum[0] - want[0]) < 1e-2f && fabsf(sum[1] - want[1]) < 1e-2f && !torn(v, 3) &&
+		     in_order(v, 3),
 	     "puts wait for the readers of the versions before");
 	yoke_scope_end(s);
 
@@ -383,7 +402,8 @@ static void versions(void)
 	s = yoke_scope_begin("gradient");
 	yoke_tensor *loss = yoke_sum(yoke_square(w[1].t), YOKE_ALL);
 	good(!pack(w, 3), "packed behind a loss");
-	good(!yoke_grad(loss, 2, (yoke_tensor *[]){ w[1].t, w[0].t }, g), "whose gradient is taken then");
+	good(!yoke_grad(loss, 2, (yoke_tensor *[]){ w[1].t, w[0].t }, g),
+	     "whose gradient is taken then");
 	yoke_read(g[0], slope, sizeof slope);
 	int wrong = 0;
 	for (int i = 0; i < 100; i++)
@@ -403,13 +423,15 @@ static void versions(void)
 		((float *)v[1].data)[i] = 3 * ((float *)v[0].data)[i];
 	memcpy(v[2].data, v[1].data, v[1].bytes);
 	memcpy(w[1].data, v[1].data, v[1].bytes);
-	good(!torn(v, 3) && !torn(w, 3) && in_order(v, 3) && in_order(w, 3), "one value of three packed variables");
+	good(!torn(v, 3) && !torn(w, 3) && in_order(v, 3) && in_order(w, 3),
+	     "one value of three packed variables");
 	draw(&v[2]);
 	yoke_put(v[2].t, v[2].data, v[2].bytes);
 	float got[100];
 	memset(got, 0xff, sizeof got);
 	yoke_read(x, got, sizeof got);
-	good(!memcmp(got, v[1].data, sizeof got) && !torn(v, 3) && !torn(w, 3), "of which one goes on");
+	good(!memcmp(got, v[1].data, sizeof got) && !torn(v, 3) && !torn(w, 3),
+	     "of which one goes on");
 	yoke_free(x);
 
 	// two variables exchange their values
@@ -436,7 +458,8 @@ static void versions(void)
 
 static void refused(int err, int code, const char *words)
 {
-	ok(err == code && yoke_error_code() == code && strstr(yoke_error(), words), "%s: %s", yoke_error_name(err), yoke_error());
+	ok(err == code && yoke_error_code() == code && strstr(yoke_error(), words), "%s: %s",
+	   yoke_error_name(err), yoke_error());
 	yoke_error_clear();
 }
 
@@ -492,7 +515,8 @@ static void errors(void)
 	yoke_put(t[1], v[1].data, v[1].bytes);
 	for (int i = 0; i < 3; i += 2) // may also be lost, where a device reports late
 		yoke_put(t[i], v[i].data, v[i].bytes);
-	good(!torn(v, 3) && in_order(v, 3) && !stats().unpacked, "a lost one comes back to its place");
+	good(!torn(v, 3) && in_order(v, 3) && !stats().unpacked,
+	     "a lost one comes back to its place");
 	for (int i = 0; i < 3; i++)
 		drop(&v[i]);
 }
@@ -515,13 +539,17 @@ static void many(void)
 		m[i] = yoke_variable("m", yoke_f32, 1, DIMS(1));
 		yoke_put(t[i], &x, sizeof x);
 	}
-	good(!yoke_pack(MANY, t) && stats().pool_allocated == none + rounded(256 * MANY) + MANY * rounded(4),
+	good(!yoke_pack(MANY, t) &&
+		     stats().pool_allocated == none + rounded(256 * MANY) + MANY * rounded(4),
 	     "1000 variables are packed");
 	yoke_scope *s = yoke_scope_begin("many");
 	yoke_tensor *all = yoke_concat(MANY, t, 0), *lr = yoke_keep(yoke_scalar(0.5));
-	good(!yoke_grad(yoke_sum(yoke_square(all), YOKE_ALL), MANY, t, g), "joined, and differentiated");
+	good(!yoke_grad(yoke_sum(yoke_square(all), YOKE_ALL), MANY, t, g),
+	     "joined, and differentiated");
 	good(!yoke_barrier(MANY, g, 0, NULL, b), "behind a barrier");
-	struct yoke_sgd o = { .size = sizeof o, .lr = lr, .first = lr, .scale = YOKE_NONE, .momentum = 1 };
+	struct yoke_sgd o = {
+		.size = sizeof o, .lr = lr, .first = lr, .scale = YOKE_NONE, .momentum = 1
+	};
 	good(!yoke_sgd_step(MANY, t, b, m, &o) && !yoke_eval(0, NULL), "and updated in a step");
 	yoke_scope_end(s);
 	s = yoke_scope_begin("read");
@@ -560,8 +588,9 @@ static void moved(void)
 	for (int i = 2; i + 4 < n; i += 4)
 		drop(&v[i]);
 	fresh(&more, yoke_i32, 1, DIMS(5 * MIB)); // 20 MiB
-	good(more.t && stats().pool_moved_bytes > before && !torn(v, n) && is_whole(&more) && in_order(pair, 2) &&
-	     !torn(pair, 2), "is whole when blocks were moved together");
+	good(more.t && stats().pool_moved_bytes > before && !torn(v, n) && is_whole(&more) &&
+		     in_order(pair, 2) && !torn(pair, 2),
+	     "is whole when blocks were moved together");
 	yoke_scope *s = yoke_scope_begin("update");
 	yoke_assign(pair[0].t, yoke_mul(pair[0].t, yoke_const(3)));
 	yoke_scope_end(s);
@@ -610,8 +639,10 @@ static bool starved(long n, int *wrong, uint64_t *left)
 	yoke_tensor *old = yoke_neg(v[2].t); // holds the version that is overwritten
 	if (again(yoke_put(v[2].t, v[0].data, v[0].bytes)))
 		*wrong += yoke_put(v[2].t, v[0].data, v[0].bytes) < 0;
-	float first = NAN, *x = (float *)v[0].data, *y = (float *)v[1].data, *z = (float *)v[2].data;
-	yoke_tensor *part = yoke_reshape(yoke_slice(yoke_slice(old, 0, 0, 1, 1), 1, 0, 1, 1), 0, NULL);
+	float first = NAN, *x = (float *)v[0].data, *y = (float *)v[1].data,
+	      *z = (float *)v[2].data;
+	yoke_tensor *part =
+		yoke_reshape(yoke_slice(yoke_slice(old, 0, 0, 1, 1), 1, 0, 1, 1), 0, NULL);
 	if (again(yoke_read(part, &first, sizeof first)))
 		*wrong += yoke_read(part, &first, sizeof first) < 0;
 	yoke_scope_end(s);
@@ -645,8 +676,10 @@ static void starving(void)
 	long n = 1;
 	while (starved(n, &wrong, &left) && n < 200)
 		n++;
-	ok(!wrong && n > 4 && n < 200 && left, "each of %ld allocations fails in turn: %d wrong, %llu times a variable "
-	   "left its pack", n - 1, wrong, (unsigned long long)left);
+	ok(!wrong && n > 4 && n < 200 && left,
+	   "each of %ld allocations fails in turn: %d wrong, %llu times a variable "
+	   "left its pack",
+	   n - 1, wrong, (unsigned long long)left);
 }
 
 // Copies and fills that fail, immediately and late: values that are not lost are correct, and data
@@ -760,9 +793,12 @@ int main(int argc, char **argv)
 		mode(argv[0], "YOKE_BACKEND=skeleton", "all");
 		mode(argv[0], "YOKE_BACKEND=fault", "all");
 		mode(argv[0], "YOKE_BACKEND=fault YOKE_FAULT_HOST=0 YOKE_FAULT_LAG=3", "all");
-		mode(argv[0], "YOKE_BACKEND=fault YOKE_FAULT_HOST=0 YOKE_FAULT_LACKS=event_after,table_fill,table_copy",
+		mode(argv[0],
+		     "YOKE_BACKEND=fault YOKE_FAULT_HOST=0 YOKE_FAULT_LACKS=event_after,table_fill,table_copy",
 		     "all");
-		mode(argv[0], "YOKE_BACKEND=fault YOKE_FAULT_HOST=0 YOKE_FAULT_LAG=3 YOKE_MEMORY=96M", "moved");
+		mode(argv[0],
+		     "YOKE_BACKEND=fault YOKE_FAULT_HOST=0 YOKE_FAULT_LAG=3 YOKE_MEMORY=96M",
+		     "moved");
 		mode(argv[0], "YOKE_BACKEND=fault YOKE_POOL=0 YOKE_FAULT_STICKY=1", "starved");
 		mode(argv[0], "YOKE_BACKEND=fault YOKE_FAULT_MAX_SEGMENT=1572864", "sized");
 	} else {

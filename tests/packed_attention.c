@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention over packed texts: the mask [1,1,T,T] of a block-diagonal causal matrix gives each text the
-// results and gradients that it has alone, whatever the other texts contain.
+// Attention over packed texts: the mask [1,1,T,T] of a block-diagonal causal matrix gives each text
+// the results and gradients that it has alone, whatever the other texts contain.
 #include "config.h"
 
 #include <math.h>
@@ -35,7 +35,8 @@ static void fill(float *to, int64_t n, uint32_t seed)
 		to[i] = number(i, seed);
 }
 
-// Computes rows from .. from + n - 1 with their gradients; mask: of n x n, or NULL, with which it is causal.
+// Computes rows from .. from + n - 1 with their gradients; mask: of n x n, or NULL, with which it
+// is causal.
 static int compute(int64_t from, int64_t n, const float *q, const float *k, const float *v,
 		   const float *g, const float *mask, struct run *to)
 {
@@ -81,7 +82,8 @@ static double run_distance(const struct run *a, const struct run *b, int64_t fro
 	return fmax(fmax(d[0], d[1]), fmax(d[2], d[3]));
 }
 
-// exact: the texts begin at multiples of all tiles' sizes. bad: a number of the first text's key and value.
+// exact: the texts begin at multiples of all tiles' sizes. bad: a number of the first text's key
+// and value.
 static void test(const int64_t length[TEXTS], bool exact, float bad)
 {
 	static struct run packed, alone;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// paged_attention against loops in float64, by its kernel and by its decomposition; a query's bits do not
-// depend on the others; scatter_set replaces rows in order, by its kernel and by its decomposition.
-// `paged.t kernel` tests kernels only, of the device that YOKE_BACKEND names.
+// paged_attention against loops in float64, by its kernel and by its decomposition; a query's bits
+// do not depend on the others; scatter_set replaces rows in order, by its kernel and by its
+// decomposition. `paged.t kernel` tests kernels only, of the device that YOKE_BACKEND names.
 #include "config.h"
 
 #include "tap.h"
@@ -33,19 +33,23 @@ static void draw_cache(const struct shape *s, int64_t pages)
 	}
 }
 
-static int attend(const struct shape *s, int64_t t, const float *q, const int32_t *row, const int32_t *pos, int64_t pages, float *to)
+static int attend(const struct shape *s, int64_t t, const float *q, const int32_t *row,
+		  const int32_t *pos, int64_t pages, float *to)
 {
 	const int64_t dims[] = { t, s->h, s->d }, tables[] = { ROWS, M };
 	yoke_scope *scope = yoke_scope_begin("test");
-	yoke_tensor *y = yoke_paged_attention(yoke_from(yoke_f32, 3, dims, q), cache_of(s, keys, pages), cache_of(s, values, pages),
-					      yoke_from(yoke_i32, 2, tables, table), yoke_from(yoke_i32, 1, &t, row),
-					      yoke_from(yoke_i32, 1, &t, pos), 0, s->window, s->cap);
+	yoke_tensor *y = yoke_paged_attention(
+		yoke_from(yoke_f32, 3, dims, q), cache_of(s, keys, pages),
+		cache_of(s, values, pages), yoke_from(yoke_i32, 2, tables, table),
+		yoke_from(yoke_i32, 1, &t, row), yoke_from(yoke_i32, 1, &t, pos), 0, s->window,
+		s->cap);
 	yoke_read(y, to, (size_t)(t * s->h * s->d) * sizeof *to);
 	return yoke_scope_end(scope);
 }
 
 // The largest difference from float64, relative to the values' largest modulus.
-static double error_of(const struct shape *s, int64_t t, const float *q, const int32_t *row, const int32_t *pos, const float *got)
+static double error_of(const struct shape *s, int64_t t, const float *q, const int32_t *row,
+		       const int32_t *pos, const float *got)
 {
 	static double w[M * PAGE];
 	double worst = 0;
@@ -54,7 +58,10 @@ static double error_of(const struct shape *s, int64_t t, const float *q, const i
 			const int64_t g = h / (s->h / s->g);
 			double max = -INFINITY, sum = 0;
 			for (int64_t k = 0; k <= pos[i] && row[i] >= 0; k++) {
-				const float *key = keys + ((table[row[i] * M + k / PAGE] * PAGE + k % PAGE) * s->g + g) * s->d;
+				const float *key =
+					keys +
+					((table[row[i] * M + k / PAGE] * PAGE + k % PAGE) * s->g +
+					 g) * s->d;
 				w[k] = 0;
 				for (int64_t d = 0; d < s->d; d++)
 					w[k] += (double)q[(i * s->h + h) * s->d + d] * key[d];
@@ -69,7 +76,12 @@ static double error_of(const struct shape *s, int64_t t, const float *q, const i
 			for (int64_t d = 0; d < s->d; d++) {
 				double y = 0;
 				for (int64_t k = 0; k <= pos[i] && row[i] >= 0; k++)
-					y += w[k] / sum * values[((table[row[i] * M + k / PAGE] * PAGE + k % PAGE) * s->g + g) * s->d + d];
+					y += w[k] / sum *
+					     values[((table[row[i] * M + k / PAGE] * PAGE +
+						      k % PAGE) *
+							     s->g +
+						     g) * s->d +
+						    d];
 				worst = fmax(worst, fabs(y - got[(i * s->h + h) * s->d + d]));
 			}
 		}
@@ -90,9 +102,11 @@ static void test_shape(const struct shape *s, const char *what)
 	for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
 		const int64_t t = counts[c];
 		for (int64_t i = 0; i < t; i++) {
-			const bool follows = i && rnd_int(0, 7) && row[i - 1] >= 0 && pos[i - 1] + 1 < M * PAGE;
+			const bool follows =
+				i && rnd_int(0, 7) && row[i - 1] >= 0 && pos[i - 1] + 1 < M * PAGE;
 			row[i] = follows ? row[i - 1] : (int32_t)rnd_int(-1, ROWS - 1);
-			pos[i] = follows ? pos[i - 1] + 1 : (int32_t)rnd_int(0, rnd_int(0, 1) ? 40 : M * PAGE - 1);
+			pos[i] = follows ? pos[i - 1] + 1 :
+					   (int32_t)rnd_int(0, rnd_int(0, 1) ? 40 : M * PAGE - 1);
 		}
 		for (int64_t i = 0; i < t * each; i++)
 			q[i] = (float)rnd_real(-2, 2);
@@ -106,7 +120,8 @@ static void test_shape(const struct shape *s, const char *what)
 			same = same && !memcmp(one, got + i * each, (size_t)each * sizeof *one);
 		}
 	}
-	ok(worst < 2e-6 && !isnan(worst) && !yoke_error_code(), "%s: paged_attention is within %.2g of float64 %s", what, worst, yoke_error());
+	ok(worst < 2e-6 && !isnan(worst) && !yoke_error_code(),
+	   "%s: paged_attention is within %.2g of float64 %s", what, worst, yoke_error());
 	ok(same, "%s: a query has the bits it has alone", what);
 	yoke_error_clear();
 }
@@ -132,14 +147,17 @@ static void test_scatter(const char *what)
 	yoke_tensor *to = yoke_variable("x", yoke_f32, 3, dims);
 	yoke_put(to, x, sizeof x);
 	yoke_scope *s = yoke_scope_begin("test");
-	yoke_tensor *i = yoke_from(yoke_i32, 1, &count, idx), *from = yoke_from(yoke_f32, 3, rows, v);
+	yoke_tensor *i = yoke_from(yoke_i32, 1, &count, idx),
+		    *from = yoke_from(yoke_f32, 3, rows, v);
 	yoke_read(yoke_scatter_set(to, i, from), got, sizeof got);
-	ok(!memcmp(got, want, sizeof want), "%s: scatter_set replaces rows, the last of equal ones counts %s", what, yoke_error());
+	ok(!memcmp(got, want, sizeof want),
+	   "%s: scatter_set replaces rows, the last of equal ones counts %s", what, yoke_error());
 	yoke_assign(to, yoke_scatter_set(to, i, from));
 	yoke_read(to, got, sizeof got);
 	ok(!memcmp(got, want, sizeof want), "%s: and in place", what);
 	const int32_t bad[] = { 3, 9, 0, 0, 0, 0 };
-	const int e = yoke_read(yoke_scatter_set(to, yoke_from(yoke_i32, 1, &count, bad), from), got, sizeof got);
+	const int e = yoke_read(yoke_scatter_set(to, yoke_from(yoke_i32, 1, &count, bad), from),
+				got, sizeof got);
 	ok(is_refused(e), "%s: row 9 of %d is refused: %s", what, (int)n, yoke_error());
 	yoke_error_clear();
 	yoke_scope_end(s);
@@ -154,7 +172,10 @@ static void test_errors(void)
 	static const struct {
 		int32_t row, page, pos;
 		const char *what;
-	} bad[] = { { 3, 0, 0, "row 3 of 3" }, { -2, 0, 0, "row -2" }, { 0, 30, 0, "page 30 of 24" }, { 0, -1, 0, "no page" } };
+	} bad[] = { { 3, 0, 0, "row 3 of 3" },
+		    { -2, 0, 0, "row -2" },
+		    { 0, 30, 0, "page 30 of 24" },
+		    { 0, -1, 0, "no page" } };
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
 		for (int k = 0; k < ROWS * M; k++)
 			table[k] = bad[i].page;
@@ -182,8 +203,10 @@ int main(int argc, char **argv)
 		yoke_use(NULL);
 		for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
 			const struct shape *s = &shapes[i];
-			snprintf(what, sizeof what, "%s, %d heads of %d for %d, %s, window %d, cap %g", by, (int)s->h, (int)s->d, (int)s->g,
-				 yoke_dtype_name(s->dtype), (int)s->window, s->cap);
+			snprintf(what, sizeof what,
+				 "%s, %d heads of %d for %d, %s, window %d, cap %g", by, (int)s->h,
+				 (int)s->d, (int)s->g, yoke_dtype_name(s->dtype), (int)s->window,
+				 s->cap);
 			test_shape(s, what);
 		}
 		test_scatter(by);

@@ -29,11 +29,28 @@ static int read_sample(void *arg, int64_t n, struct yoke_item *const *s)
 
 static yoke_dataset *set(bool labels)
 {
-	const struct yoke_field f[3] = { { .size = sizeof *f, .name = "x", .dtype = yoke_f32, .rank = 2, .dims = { PIXELS, C } },
-					 { .size = sizeof *f, .name = "weight", .dtype = yoke_f32, .rank = 1, .dims = { PIXELS } },
-					 { .size = sizeof *f, .name = "label", .dtype = yoke_u8, .rank = 1, .dims = { PIXELS } } };
-	const struct yoke_dataset_options o = { .size = sizeof o, .name = "samples", .count = N, .fields = labels ? 3 : 2, .field = f,
-						.read = read_sample, .arg = labels ? x : NULL };
+	const struct yoke_field f[3] = { { .size = sizeof *f,
+					   .name = "x",
+					   .dtype = yoke_f32,
+					   .rank = 2,
+					   .dims = { PIXELS, C } },
+					 { .size = sizeof *f,
+					   .name = "weight",
+					   .dtype = yoke_f32,
+					   .rank = 1,
+					   .dims = { PIXELS } },
+					 { .size = sizeof *f,
+					   .name = "label",
+					   .dtype = yoke_u8,
+					   .rank = 1,
+					   .dims = { PIXELS } } };
+	const struct yoke_dataset_options o = { .size = sizeof o,
+						.name = "samples",
+						.count = N,
+						.fields = labels ? 3 : 2,
+						.field = f,
+						.read = read_sample,
+						.arg = labels ? x : NULL };
 	return yoke_dataset_new(&o);
 }
 
@@ -63,7 +80,8 @@ static size_t read_state(const yoke_pipeline *p, const char *node, const char *s
 }
 
 // Fits and trains: the state before and after; returns the number of values.
-static size_t trained(const char *nodes, const char *rest, const char *loader, bool labels, const char *node, const char *state)
+static size_t trained(const char *nodes, const char *rest, const char *loader, bool labels,
+		      const char *node, const char *state)
 {
 	char json[2000];
 	yoke_dataset *d = set(labels);
@@ -87,7 +105,8 @@ static size_t trained(const char *nodes, const char *rest, const char *loader, b
 #define ONE_STEP "\"optimizer\": {\"name\": \"sgd\", \"lr\": 1}, \"trainer\": {\"max_epochs\": 1}"
 
 // The gradient implied by one step of SGD with lr 1.
-static void step(const char *what, const char *nodes, const char *losses, const char *node, const char *state, const double *want, size_t n)
+static void step(const char *what, const char *nodes, const char *losses, const char *node,
+		 const char *state, const double *want, size_t n)
 {
 	char rest[600];
 	double got[64];
@@ -112,7 +131,8 @@ static void closed_forms(void)
 	sum = 0;
 	for (int q = 0; q < ALL; q++) {
 		const float *v = x[q / PIXELS][q % PIXELS];
-		const double y = label[q / PIXELS][q % PIXELS], one = weight[q / PIXELS][q % PIXELS];
+		const double y = label[q / PIXELS][q % PIXELS],
+			     one = weight[q / PIXELS][q % PIXELS];
 		double s = 0;
 		for (int k = 0; k < C; k++)
 			s += w[k] * v[k];
@@ -123,10 +143,13 @@ static void closed_forms(void)
 	}
 	for (int k = 0; k < C; k++)
 		want[k] /= sum;
-	step("bce", LINEAR(1), "{\"type\": \"bce\", \"of\": \"a\", \"pos_weight\": 3}", "a", "w", want, C);
+	step("bce", LINEAR(1), "{\"type\": \"bce\", \"of\": \"a\", \"pos_weight\": 3}", "a", "w",
+	     want, C);
 	for (int k = 0; k < C; k++)
 		want[k] *= 0.5;
-	step("half of it", LINEAR(1), "{\"type\": \"bce\", \"of\": \"a\", \"pos_weight\": 3, \"weight\": 0.5}", "a", "w", want, C);
+	step("half of it", LINEAR(1),
+	     "{\"type\": \"bce\", \"of\": \"a\", \"pos_weight\": 3, \"weight\": 0.5}", "a", "w",
+	     want, C);
 
 	// orthogonality: 4 (W W' - 1) W
 	trained(LINEAR(3), "\"losses\": [], " ONE_STEP, "batch=8", true, "a", "w");
@@ -141,7 +164,8 @@ static void closed_forms(void)
 				want[i * C + k] += 4 * off * w[j * C + k];
 			}
 		}
-	step("orthogonality", LINEAR(3), "{\"type\": \"orthogonality\", \"of\": \"a\"}", "a", "w", want, 3 * C);
+	step("orthogonality", LINEAR(3), "{\"type\": \"orthogonality\", \"of\": \"a\"}", "a", "w",
+	     want, 3 * C);
 
 	// mse with the stream: 2 / (n C) sum (W x - x) x'
 	trained(LINEAR(4), "\"losses\": [], " ONE_STEP, "batch=8", true, "a", "w");
@@ -154,13 +178,16 @@ static void closed_forms(void)
 			for (int k = 0; k < C; k++)
 				e += w[i * C + k] * v[k];
 			for (int k = 0; k < C; k++)
-				want[i * C + k] += 2 * weight[q / PIXELS][q % PIXELS] * e * v[k] / (sum * C);
+				want[i * C + k] +=
+					2 * weight[q / PIXELS][q % PIXELS] * e * v[k] / (sum * C);
 		}
 	}
-	step("mse", LINEAR(4), "{\"type\": \"mse\", \"of\": \"a\", \"node\": \"input\"}", "a", "w", want, C * C);
+	step("mse", LINEAR(4), "{\"type\": \"mse\", \"of\": \"a\", \"node\": \"input\"}", "a", "w",
+	     want, C * C);
 
 	// entropy of softmax(l / 5): -p (log p + H) / 5
-	static const char pick[] = "{\"name\": \"a\", \"type\": \"select\", \"n\": 2, \"train\": true}";
+	static const char pick[] =
+		"{\"name\": \"a\", \"type\": \"select\", \"n\": 2, \"train\": true}";
 	trained(pick, "\"losses\": [], " ONE_STEP, "batch=8", true, "a", "l");
 	double p[C], all = 0, h = 0;
 	for (int k = 0; k < C; k++)
@@ -195,9 +222,13 @@ static int node_value(const struct node_case *c, const float *v, double *y)
 {
 	double (*s)[C * C] = held, sum = 0;
 	for (int j = 0; j < C; j++) {
-		y[j] = c->kind == LINEAR ? s[1][j] : c->kind == SHIFT ? (v[j] - s[0][j]) * s[1][j] : 0;
+		y[j] = c->kind == LINEAR ? s[1][j] :
+		       c->kind == SHIFT  ? (v[j] - s[0][j]) * s[1][j] :
+					   0;
 		for (int i = 0; i < C && c->kind != SHIFT; i++)
-			y[j] += c->kind == LINEAR ? s[0][j * C + i] * v[i] : c->kind == SELECT ? 0 : s[1][j * C + i] * (v[i] - s[0][i]);
+			y[j] += c->kind == LINEAR ? s[0][j * C + i] * v[i] :
+				c->kind == SELECT ? 0 :
+						    s[1][j * C + i] * (v[i] - s[0][i]);
 		y[j] *= c->kind == PCA ? s[2][j] : 1;
 	}
 	for (int j = 0; j < C && c->kind == SELECT; j++)
@@ -225,7 +256,9 @@ static double node_loss(const struct node_case *c)
 		const int n = node_value(c, v, y);
 		all += one;
 		for (int j = 0; j < n; j++)
-			loss += one * (n == 1 ? (1 - label[q / PIXELS][q % PIXELS]) * y[0] + log1p(exp(-y[0])) : (y[j] - v[j]) * (y[j] - v[j]) / n);
+			loss += one * (n == 1 ? (1 - label[q / PIXELS][q % PIXELS]) * y[0] +
+							log1p(exp(-y[0])) :
+						(y[j] - v[j]) * (y[j] - v[j]) / n);
 	}
 	return loss / all;
 }
@@ -233,17 +266,70 @@ static double node_loss(const struct node_case *c)
 static void node_gradients(void)
 {
 	static const struct node_case cases[] = {
-		{ "standard", "\"standard\", \"train\": true}", "a", SHIFT, NOTHING, { "mean", "scale" }, 3 },
-		{ "min_max", "\"min_max\", \"scope\": \"channel\", \"train\": true}", "a", SHIFT, NOTHING, { "min", "scale" }, 3 },
-		{ "logit", "\"logit\", \"train\": true}", "a", SHIFT, NOTHING, { "threshold", "scale" }, 3 },
-		{ "pca", "\"pca\", \"k\": 4, \"train\": true}", "a", PCA, NOTHING, { "mean", "w", "scale" }, 2 },
-		{ "pca, whitened", "\"pca\", \"k\": 4, \"whiten\": 1, \"train\": true}", "a", PCA, NOTHING, { "mean", "w", "scale" }, 2 },
+		{ "standard",
+		  "\"standard\", \"train\": true}",
+		  "a",
+		  SHIFT,
+		  NOTHING,
+		  { "mean", "scale" },
+		  3 },
+		{ "min_max",
+		  "\"min_max\", \"scope\": \"channel\", \"train\": true}",
+		  "a",
+		  SHIFT,
+		  NOTHING,
+		  { "min", "scale" },
+		  3 },
+		{ "logit",
+		  "\"logit\", \"train\": true}",
+		  "a",
+		  SHIFT,
+		  NOTHING,
+		  { "threshold", "scale" },
+		  3 },
+		{ "pca",
+		  "\"pca\", \"k\": 4, \"train\": true}",
+		  "a",
+		  PCA,
+		  NOTHING,
+		  { "mean", "w", "scale" },
+		  2 },
+		{ "pca, whitened",
+		  "\"pca\", \"k\": 4, \"whiten\": 1, \"train\": true}",
+		  "a",
+		  PCA,
+		  NOTHING,
+		  { "mean", "w", "scale" },
+		  2 },
 		{ "rx", "\"rx\", \"train\": true}", "a", RX, NOTHING, { "mean", "u" }, 3 },
-		{ "select", "\"select\", \"n\": 2, \"train\": true}", "a", SELECT, NOTHING, { "l" }, 1 },
-		{ "linear", "\"linear\", \"k\": 4, \"train\": true}", "a", LINEAR, NOTHING, { "w", "b" }, 3 },
-		{ "sigmoid", "\"linear\", \"k\": 4, \"train\": true}, {\"name\": \"z\", \"type\": \"sigmoid\"}", "z", LINEAR, SIGMOID,
-		  { "w", "b" }, 3 },
-		{ "unit", "\"linear\", \"k\": 4, \"train\": true}, {\"name\": \"z\", \"type\": \"unit\"}", "z", LINEAR, UNIT, { "w", "b" }, 3 },
+		{ "select",
+		  "\"select\", \"n\": 2, \"train\": true}",
+		  "a",
+		  SELECT,
+		  NOTHING,
+		  { "l" },
+		  1 },
+		{ "linear",
+		  "\"linear\", \"k\": 4, \"train\": true}",
+		  "a",
+		  LINEAR,
+		  NOTHING,
+		  { "w", "b" },
+		  3 },
+		{ "sigmoid",
+		  "\"linear\", \"k\": 4, \"train\": true}, {\"name\": \"z\", \"type\": \"sigmoid\"}",
+		  "z",
+		  LINEAR,
+		  SIGMOID,
+		  { "w", "b" },
+		  3 },
+		{ "unit",
+		  "\"linear\", \"k\": 4, \"train\": true}, {\"name\": \"z\", \"type\": \"unit\"}",
+		  "z",
+		  LINEAR,
+		  UNIT,
+		  { "w", "b" },
+		  3 },
 	};
 	char json[800];
 	for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
@@ -251,10 +337,18 @@ static void node_gradients(void)
 		double got[STATES * C * C], want[STATES * C * C];
 		size_t count[STATES] = { 0 }, n = 0;
 		yoke_dataset *d = set(true);
-		snprintf(json, sizeof json, "{\"nodes\": [{\"name\": \"a\", \"type\": %s], \"losses\": [%s\"of\": \"%s\"}], " ONE_STEP "}", c->nodes,
-			 c->kind == RX ? "{\"type\": \"bce\", " : "{\"type\": \"mse\", \"node\": \"input\", ", c->of);
+		snprintf(
+			json, sizeof json,
+			"{\"nodes\": [{\"name\": \"a\", \"type\": %s], \"losses\": [%s\"of\": \"%s\"}], " ONE_STEP
+			"}",
+			c->nodes,
+			c->kind == RX ? "{\"type\": \"bce\", " :
+					"{\"type\": \"mse\", \"node\": \"input\", ",
+			c->of);
 		yoke_pipeline *p = yoke_pipeline_new(json);
-		const struct yoke_training o = { .size = sizeof o, .train = d, .loader = "batch=8 workers=0" };
+		const struct yoke_training o = { .size = sizeof o,
+						 .train = d,
+						 .loader = "batch=8 workers=0" };
 		int err = p ? yoke_pipeline_fit(p, d, o.loader) : -1;
 		for (int s = 0; s < STATES && !err && c->state[s]; s++)
 			count[s] = read_state(p, "a", c->state[s], held[s]);
@@ -288,27 +382,37 @@ static void node_gradients(void)
 static void bits(void)
 {
 	double kept[64];
-	static const char rest[] = LOSSES ", \"trainer\": {\"max_epochs\": 3}, \"optimizer\": {\"lr\": 0.01}";
+	static const char rest[] =
+		LOSSES ", \"trainer\": {\"max_epochs\": 3}, \"optimizer\": {\"lr\": 0.01}";
 	size_t n = trained(CHAIN, rest, "batch=3 workers=0", true, "rx", "u");
-	ok(n == 9 && !memcmp(before, after, n * sizeof *after), "a frozen node keeps its bits %s", yoke_error());
+	ok(n == 9 && !memcmp(before, after, n * sizeof *after), "a frozen node keeps its bits %s",
+	   yoke_error());
 	n = trained(CHAIN, rest, "batch=3 workers=0", true, "pca", "w");
 	ok(n == 12 && memcmp(before, after, n * sizeof *after), "a trained node changes");
 	memcpy(kept, after, sizeof kept);
 	trained(CHAIN, rest, "batch=3 workers=3", true, "pca", "w");
-	ok(!memcmp(kept, after, n * sizeof *after), "the same bits with any number of reading threads");
-	trained(CHAIN, LOSSES ", \"trainer\": {\"max_epochs\": 3}, \"optimizer\": {\"lr\": 0.01}, \"seed\": 5", "batch=3", true, "pca", "w");
+	ok(!memcmp(kept, after, n * sizeof *after),
+	   "the same bits with any number of reading threads");
+	trained(CHAIN,
+		LOSSES
+		", \"trainer\": {\"max_epochs\": 3}, \"optimizer\": {\"lr\": 0.01}, \"seed\": 5",
+		"batch=3", true, "pca", "w");
 	ok(memcmp(kept, after, n * sizeof *after), "another seed gives another order");
 	// 4 batches of 2 equal one of 8 if all weights are 1, because means are per batch
 	for (int i = 0; i < ALL; i++)
 		weight[i / PIXELS][i % PIXELS] = 1;
 	trained(CHAIN, LOSSES ", " ONE_STEP, "batch=8", true, "pca", "w");
 	memcpy(kept, after, sizeof kept);
-	trained(CHAIN, LOSSES ", \"optimizer\": {\"name\": \"sgd\", \"lr\": 1}, \"trainer\": {\"max_epochs\": 1, \"accumulate_grad_batches\": 4}",
+	trained(CHAIN,
+		LOSSES
+		", \"optimizer\": {\"name\": \"sgd\", \"lr\": 1}, \"trainer\": {\"max_epochs\": 1, \"accumulate_grad_batches\": 4}",
 		"batch=2", true, "pca", "w");
 	near(after, kept, n, 1e-5, 1, "4 micro-batches of 2 equal one batch of 8");
 	// the norm of the gradient is clipped: the step is no longer than lr times the limit
-	trained(CHAIN, LOSSES ", \"optimizer\": {\"name\": \"sgd\", \"lr\": 1}, \"trainer\": {\"gradient_clip_val\": 1e-3}", "batch=8", true, "pca",
-		"w");
+	trained(CHAIN,
+		LOSSES
+		", \"optimizer\": {\"name\": \"sgd\", \"lr\": 1}, \"trainer\": {\"gradient_clip_val\": 1e-3}",
+		"batch=8", true, "pca", "w");
 	double norm = 0;
 	for (size_t i = 0; i < n; i++)
 		norm += (before[i] - after[i]) * (before[i] - after[i]);
@@ -339,14 +443,17 @@ static void areas(void)
 		const size_t n = 2 + (size_t)rnd_int(0, 298);
 		for (size_t i = 0; i < n; i++) {
 			l[i] = i < 2 ? (uint8_t)i : (uint8_t)rnd_int(0, 1);
-			s[i] = (float)(turn == 3 ? 1 : rnd_int(-9, 9) * (turn == 2 ? 1e30 : 1) + (turn ? 0 : rnd_real(0, 1)));
+			s[i] = (float)(turn == 3 ? 1 :
+						   rnd_int(-9, 9) * (turn == 2 ? 1e30 : 1) +
+							   (turn ? 0 : rnd_real(0, 1)));
 		}
 		const double want = by_pairs(n, s, l);
 		int err = yoke_roc_auc(n, s, l, &got);
 		ok(!err && fabs(got - want) < 1e-12, "area %.6f of %.6f, %zu scores", got, want, n);
 		struct yk_scores a;
 		yk_scores_init(&a, 100);
-		for (size_t i = 0; i < n; i += 50) // by approximation, beyond the number that is kept
+		// by approximation, beyond the number that is kept
+		for (size_t i = 0; i < n; i += 50)
 			yk_scores_add(&a, n - i < 50 ? n - i : 50, s + i, l + i, NULL);
 		got = yk_scores_area(&a, &bound);
 		ok(fabs(got - want) <= bound + 1e-12 && (n > 100) == (a.bin != NULL),
@@ -369,23 +476,29 @@ static void records(void)
 	yoke_dataset *d = set(true);
 	const struct yoke_run_options ro = { .size = sizeof ro };
 	yoke_run *run = yoke_run_open("run", &ro);
-	yoke_pipeline *p = yoke_pipeline_new("{\"nodes\": [" CHAIN "], " LOSSES ", \"metrics\": [\"roc_auc\"], \"optimizer\": {\"lr\": 0.02}, "
-					     "\"trainer\": {\"max_epochs\": 4, \"log_every_n_steps\": 2, \"check_val_every_n_epoch\": 2}}");
-	const struct yoke_training o = { .size = sizeof o, .train = d, .valid = d, .loader = "batch=4 workers=0", .run = run };
+	yoke_pipeline *p = yoke_pipeline_new(
+		"{\"nodes\": [" CHAIN "], " LOSSES
+		", \"metrics\": [\"roc_auc\"], \"optimizer\": {\"lr\": 0.02}, "
+		"\"trainer\": {\"max_epochs\": 4, \"log_every_n_steps\": 2, \"check_val_every_n_epoch\": 2}}");
+	const struct yoke_training o = {
+		.size = sizeof o, .train = d, .valid = d, .loader = "batch=4 workers=0", .run = run
+	};
 	int err = p ? yoke_pipeline_fit(p, d, o.loader) : -1;
 	if (!err)
 		err = yoke_pipeline_train(p, &o);
 	yoke_run_close(run, err ? "failed" : "done", NULL);
 	FILE *f = fopen("run/metrics.jsonl", "r");
 	while (f && fgets(line, sizeof line, f)) {
-		train += strstr(line, "\"train\"") && strstr(line, "\"bce\"") && strstr(line, "\"orthogonality\"");
+		train += strstr(line, "\"train\"") && strstr(line, "\"bce\"") &&
+			 strstr(line, "\"orthogonality\"");
 		valid += strstr(line, "\"valid\"") && strstr(line, "\"loss\"");
 		areas_of += strstr(line, "roc_auc") != NULL;
 	}
 	if (f)
 		fclose(f);
 	// 8 steps: the first and every second one; validations after epochs 2 and 4
-	ok(!err && train == 5 && valid == 2 && areas_of == 2, "%d lines of steps, %d of validations, %d areas %s", train, valid, areas_of,
+	ok(!err && train == 5 && valid == 2 && areas_of == 2,
+	   "%d lines of steps, %d of validations, %d areas %s", train, valid, areas_of,
 	   yoke_error());
 	yoke_error_clear();
 	yoke_pipeline_free(p);
@@ -419,7 +532,9 @@ static void weigh_unequally(void)
 {
 	for (int i = 0; i < N; i++)
 		for (int p = 0; p < PIXELS; p++) {
-			weight[i][p] = i == 1 || (i == 2 && p) ? 0 : (float)(rnd_int(0, i) ? rnd_real(0.1, i + 1) : 0);
+			weight[i][p] = i == 1 || (i == 2 && p) ?
+					       0 :
+					       (float)(rnd_int(0, i) ? rnd_real(0.1, i + 1) : 0);
 			for (int k = 0; k < C && weight[i][p] == 0; k++)
 				x[i][p][k] = k % 2 ? -3.4e38f : 3e38f;
 		}
@@ -429,16 +544,22 @@ static void weigh_unequally(void)
 }
 
 // One pass of gradient descent, recorded; returns the number of states.
-static size_t recorded(const char *nodes, const char *losses, const char *trainer, const char *loader, double *to)
+static size_t recorded(const char *nodes, const char *losses, const char *trainer,
+		       const char *loader, double *to)
 {
 	char json[2000];
 	yoke_dataset *d = set(true);
 	const struct yoke_run_options ro = { .size = sizeof ro };
 	yoke_run *run = yoke_run_open("run", &ro);
-	snprintf(json, sizeof json, "{\"nodes\": [%s], \"losses\": [%s], \"metrics\": [\"accuracy\"], \"optimizer\": {\"name\": \"sgd\", "
-		 "\"lr\": 0.1}, \"trainer\": {\"log_every_n_steps\": 1, %s}}", nodes, losses, trainer);
+	snprintf(
+		json, sizeof json,
+		"{\"nodes\": [%s], \"losses\": [%s], \"metrics\": [\"accuracy\"], \"optimizer\": {\"name\": \"sgd\", "
+		"\"lr\": 0.1}, \"trainer\": {\"log_every_n_steps\": 1, %s}}",
+		nodes, losses, trainer);
 	yoke_pipeline *p = yoke_pipeline_new(json);
-	const struct yoke_training o = { .size = sizeof o, .train = d, .valid = d, .loader = loader, .run = run };
+	const struct yoke_training o = {
+		.size = sizeof o, .train = d, .valid = d, .loader = loader, .run = run
+	};
 	int err = p ? yoke_pipeline_fit(p, d, loader) : -1;
 	if (!err)
 		err = yoke_pipeline_train(p, &o);
@@ -468,29 +589,36 @@ static void unequal(void)
 			for (int k = 0; k < C && one > 0; k++)
 				z += w[k] * x[q / PIXELS][q % PIXELS][k];
 			sum += one;
-			loss += one * ((1 - label[q / PIXELS][q % PIXELS]) * z + fmax(-z, 0) + log1p(exp(-fabs(z))));
+			loss += one * ((1 - label[q / PIXELS][q % PIXELS]) * z + fmax(-z, 0) +
+				       log1p(exp(-fabs(z))));
 		}
 		double off = -1;
 		for (int k = 0; k < C; k++)
 			off += w[k] * w[k];
-		const double got[3] = { logged("valid", "bce"), logged("valid", "orthogonality"), logged("valid", "loss") };
+		const double got[3] = { logged("valid", "bce"), logged("valid", "orthogonality"),
+					logged("valid", "loss") };
 		const double all[3] = { loss / sum, off * off, 2 * loss / sum + 0.3 * off * off };
-		snprintf(what, sizeof what, "validation in batches of %d: %.7g of %.7g", batch, got[0], all[0]);
+		snprintf(what, sizeof what, "validation in batches of %d: %.7g of %.7g", batch,
+			 got[0], all[0]);
 		near(got, all, n ? 3 : 0, 1e-5, 1, what);
 	}
 	// one step of all samples, in one batch or in several
-	const size_t n = recorded(LINEAR(1), BCE TIES, "\"max_epochs\": 2", "batch=8 workers=0", want);
+	const size_t n =
+		recorded(LINEAR(1), BCE TIES, "\"max_epochs\": 2", "batch=8 workers=0", want);
 	const double bce = logged("train", "bce"), all = logged("train", "loss");
 	ok(n == C && isfinite(want[0]), "pixels without weight may hold any value: %g", want[0]);
 	for (int batch = 1; batch < N; batch = batch == 2 ? 3 : batch + 1) {
 		char trainer[100];
 		snprintf(loader, sizeof loader, "batch=%d workers=0", batch);
-		snprintf(trainer, sizeof trainer, "\"max_epochs\": 2, \"accumulate_grad_batches\": %d", (N + batch - 1) / batch);
+		snprintf(trainer, sizeof trainer,
+			 "\"max_epochs\": 2, \"accumulate_grad_batches\": %d",
+			 (N + batch - 1) / batch);
 		recorded(LINEAR(1), BCE TIES, trainer, loader, w);
 		snprintf(what, sizeof what, "batches of %d that add up to one of %d", batch, N);
 		near(w, want, n, 2e-6, 1, what);
 		near(&(double){ logged("train", "bce") }, &bce, 1, 2e-6, 1, "the logged loss");
-		near(&(double){ logged("train", "loss") }, &all, 1, 2e-6, 1, "the loss over all samples");
+		near(&(double){ logged("train", "loss") }, &all, 1, 2e-6, 1,
+		     "the loss over all samples");
 		if (batch == 3)
 			break;
 	}
@@ -498,10 +626,15 @@ static void unequal(void)
 	memset(weight, 0, sizeof weight);
 	weight[0][0] = weight[0][1] = 1;
 	yoke_dataset *d = set(true), *none = yoke_dataset_subset(d, 1, 2, NULL);
-	yoke_pipeline *p = yoke_pipeline_new("{\"nodes\": [" LINEAR(1) "], \"losses\": [" BCE "], \"trainer\": {\"max_epochs\": 1}}");
+	yoke_pipeline *p = yoke_pipeline_new("{\"nodes\": [" LINEAR(1) "], \"losses\": [" BCE
+					     "], \"trainer\": {\"max_epochs\": 1}}");
 	const struct yoke_run_options ro = { .size = sizeof ro };
 	yoke_run *run = yoke_run_open("run", &ro);
-	const struct yoke_training o = { .size = sizeof o, .train = none, .valid = none, .loader = "batch=1 workers=0", .run = run };
+	const struct yoke_training o = { .size = sizeof o,
+					 .train = none,
+					 .valid = none,
+					 .loader = "batch=1 workers=0",
+					 .run = run };
 	int err = p ? yoke_pipeline_fit(p, d, o.loader) : -1;
 	if (!err)
 		err = yoke_pipeline_train(p, &o);
@@ -510,10 +643,13 @@ static void unequal(void)
 	   "a loss over no pixel has no value %s", yoke_error());
 	weight[3][5] = -1;
 	yoke_pipeline *collects = yoke_pipeline_new("{\"nodes\": [" CHAIN "]}");
-	ok(yoke_pipeline_fit(collects, d, o.loader) == YOKE_ERANGE, "a negative weight in phase 1: %s", yoke_error());
+	ok(yoke_pipeline_fit(collects, d, o.loader) == YOKE_ERANGE,
+	   "a negative weight in phase 1: %s", yoke_error());
 	yoke_error_clear();
 	yoke_pipeline_free(collects);
-	const struct yoke_training t = { .size = sizeof t, .train = d, .loader = "batch=8 workers=0" };
+	const struct yoke_training t = { .size = sizeof t,
+					 .train = d,
+					 .loader = "batch=8 workers=0" };
 	err = yoke_pipeline_train(p, &t);
 	ok(err == YOKE_ERANGE || err == YOKE_EINVAL, "and in phase 2: %s", yoke_error());
 	yoke_error_clear();
@@ -530,11 +666,18 @@ static size_t epochs(int n, const char *folder, double *to)
 {
 	char json[2000];
 	yoke_dataset *d = set(true);
-	snprintf(json, sizeof json, "{\"nodes\": [" CHAIN "], " LOSSES ", \"optimizer\": {\"lr\": 0.01}, \"trainer\": {\"max_epochs\": %d, "
-		 "\"enable_checkpointing\": true}}", n);
+	snprintf(json, sizeof json,
+		 "{\"nodes\": [" CHAIN "], " LOSSES
+		 ", \"optimizer\": {\"lr\": 0.01}, \"trainer\": {\"max_epochs\": %d, "
+		 "\"enable_checkpointing\": true}}",
+		 n);
 	yoke_pipeline *p = yoke_pipeline_new(json);
 	const int64_t done = p ? yoke_pipeline_resume(p, folder) : -1;
-	const struct yoke_training o = { .size = sizeof o, .train = d, .loader = "batch=3 workers=2", .folder = folder, .resume = done > 0 };
+	const struct yoke_training o = { .size = sizeof o,
+					 .train = d,
+					 .loader = "batch=3 workers=2",
+					 .folder = folder,
+					 .resume = done > 0 };
 	int err = done < 0 ? (int)done : done ? 0 : yoke_pipeline_fit(p, d, o.loader);
 	if (!err)
 		err = yoke_pipeline_train(p, &o);
@@ -557,7 +700,8 @@ static void checkpoints(void)
 	   "2 epochs and 3 more equal 5, bit for bit %s", yoke_error());
 	yoke_error_clear();
 	// killed after a checkpoint, before the previous one was removed
-	static const char *const old[] = { "cut/states.4.safetensors", "cut/optimizer.6.safetensors", "cut/collected.json" };
+	static const char *const old[] = { "cut/states.4.safetensors",
+					   "cut/optimizer.6.safetensors", "cut/collected.json" };
 	bool gone = true;
 	for (size_t i = 0; i < sizeof old / sizeof *old; i++)
 		fclose(fopen(old[i], "w"));
@@ -590,7 +734,8 @@ static int stop_at(void *arg)
 	return ++s->calls >= s->at;
 }
 
-static void keep_line(void *arg, const char *stage, int64_t step, int n, const char *const *name, const double *value)
+static void keep_line(void *arg, const char *stage, int64_t step, int n, const char *const *name,
+		      const double *value)
 {
 	struct stopping *s = arg;
 	double *to = s->line[s->lines];
@@ -607,15 +752,31 @@ static int go(const char *folder, const char *trainer, struct stopping *s, doubl
 {
 	char json[2000];
 	yoke_dataset *d = set(true);
-	snprintf(json, sizeof json, "{\"nodes\": [" CHAIN ", {\"name\": \"more\", \"type\": \"standard\"}], \"losses\": [{\"type\": \"bce\", "
-		 "\"of\": \"logit\"}], \"optimizer\": {\"lr\": 0.01}, \"metrics\": [\"roc_auc\"], \"trainer\": {\"max_epochs\": 3, "
-		 "\"log_every_n_steps\": 1, \"val_check_interval\": 0.5, %s}}", trainer);
+	snprintf(
+		json, sizeof json,
+		"{\"nodes\": [" CHAIN
+		", {\"name\": \"more\", \"type\": \"standard\"}], \"losses\": [{\"type\": \"bce\", "
+		"\"of\": \"logit\"}], \"optimizer\": {\"lr\": 0.01}, \"metrics\": [\"roc_auc\"], \"trainer\": {\"max_epochs\": 3, "
+		"\"log_every_n_steps\": 1, \"val_check_interval\": 0.5, %s}}",
+		trainer);
 	yoke_pipeline *p = yoke_pipeline_new(json);
 	const int64_t done = p ? yoke_pipeline_resume(p, folder) : -1;
-	const struct yoke_fitting f = { .size = sizeof f, .set = d, .loader = "batch=3 workers=0", .folder = folder, .resume = 1, .stop = stop_at,
+	const struct yoke_fitting f = { .size = sizeof f,
+					.set = d,
+					.loader = "batch=3 workers=0",
+					.folder = folder,
+					.resume = 1,
+					.stop = stop_at,
 					.arg = s };
-	const struct yoke_training o = { .size = sizeof o, .train = d, .valid = d, .loader = "batch=1 workers=0", .folder = folder,
-					 .resume = done > 0, .stop = stop_at, .logged = keep_line, .arg = s };
+	const struct yoke_training o = { .size = sizeof o,
+					 .train = d,
+					 .valid = d,
+					 .loader = "batch=1 workers=0",
+					 .folder = folder,
+					 .resume = done > 0,
+					 .stop = stop_at,
+					 .logged = keep_line,
+					 .arg = s };
 	int err = done < 0 ? (int)done : done ? 0 : yoke_pipeline_fit_as(p, &f);
 	if (!err)
 		err = yoke_pipeline_train(p, &o);
@@ -646,17 +807,20 @@ static void stopped(const char *trainer, const char *name)
 		cut.at = INT32_MAX;
 		err = right ? go(folder, trainer, &cut, got) : -1;
 		right &= !err && !memcmp(got, want, 12 * sizeof *got);
-		for (int k = 0; k < LINES && logs && memcmp(cut.line, whole.line, sizeof cut.line); k++)
+		for (int k = 0; k < LINES && logs && memcmp(cut.line, whole.line, sizeof cut.line);
+		     k++)
 			if (memcmp(cut.line[k], whole.line[k], sizeof *cut.line)) {
-				diag("stopped at %d: %d lines, line %d is %c %g %g %g, not %c %g %g %g", at, cut.lines, k, (int)cut.line[k][0],
-				     cut.line[k][1], cut.line[k][2], cut.line[k][3], (int)whole.line[k][0], whole.line[k][1], whole.line[k][2],
-				     whole.line[k][3]);
+				diag("stopped at %d: %d lines, line %d is %c %g %g %g, not %c %g %g %g",
+				     at, cut.lines, k, (int)cut.line[k][0], cut.line[k][1],
+				     cut.line[k][2], cut.line[k][3], (int)whole.line[k][0],
+				     whole.line[k][1], whole.line[k][2], whole.line[k][3]);
 				break;
 			}
 		logs &= cut.lines == whole.lines && !memcmp(cut.line, whole.line, sizeof cut.line);
 	}
 	ok(right && stops > 10,
-	   "%s: stopped at each of %d points and resumed, with the same bits %s", name, stops, yoke_error());
+	   "%s: stopped at each of %d points and resumed, with the same bits %s", name, stops,
+	   yoke_error());
 	ok(logs, "%s: with the same %d log lines", name, whole.lines);
 	yoke_error_clear();
 }
@@ -671,10 +835,13 @@ static void refuses(const char *nodes, const char *rest, bool labels, const char
 
 static void bad(void)
 {
-	refuses("{\"name\": \"a\", \"type\": \"linear\", \"k\": 1}", "\"losses\": [{\"type\": \"bce\", \"of\": \"a\"}]", true, "reaches no parameter");
-	refuses(LINEAR(1), "\"losses\": [{\"type\": \"bcd\", \"of\": \"a\"}]", true, "orthogonality bce");
+	refuses("{\"name\": \"a\", \"type\": \"linear\", \"k\": 1}",
+		"\"losses\": [{\"type\": \"bce\", \"of\": \"a\"}]", true, "reaches no parameter");
+	refuses(LINEAR(1), "\"losses\": [{\"type\": \"bcd\", \"of\": \"a\"}]", true,
+		"orthogonality bce");
 	refuses(LINEAR(1), "\"losses\": [{\"type\": \"bce\", \"of\": \"b\"}]", true, "no node 'b'");
-	refuses(LINEAR(1), "\"losses\": [{\"type\": \"bce\", \"of\": \"a\", \"wait\": 1}]", true, "weight");
+	refuses(LINEAR(1), "\"losses\": [{\"type\": \"bce\", \"of\": \"a\", \"wait\": 1}]", true,
+		"weight");
 	refuses(LINEAR(1), "\"losses\": [{\"type\": \"entropy\", \"of\": \"a\"}]", true, "state l");
 	refuses(LINEAR(2), "\"losses\": [{\"type\": \"bce\", \"of\": \"a\"}]", true, "must be 1");
 	refuses(LINEAR(1), "\"losses\": [{\"type\": \"bce\", \"of\": \"a\"}]", false, "label");
@@ -687,8 +854,10 @@ static void bad(void)
 	refuses(LINEAR(1), "\"optimizer\": {\"betas\": [0.9]}", true, "two numbers");
 	refuses(LINEAR(1), "\"optimizer\": {\"momentum\": 0.9}", true, "of sgd");
 	refuses(LINEAR(1), "\"optimizer\": {\"lr\": \"1e-3\"}", true, "lr must be");
-	refuses("{\"name\": \"a\", \"type\": \"sigmoid\", \"train\": true}", "\"seed\": 1", true, "nothing to train");
-	refuses("{\"name\": \"a\", \"type\": \"rx\", \"train\": 1}", "\"seed\": 1", true, "true or false");
+	refuses("{\"name\": \"a\", \"type\": \"sigmoid\", \"train\": true}", "\"seed\": 1", true,
+		"nothing to train");
+	refuses("{\"name\": \"a\", \"type\": \"rx\", \"train\": 1}", "\"seed\": 1", true,
+		"true or false");
 }
 
 int main(void)

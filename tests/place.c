@@ -49,11 +49,19 @@ static int step(yoke_tensor **p, yoke_tensor **m, yoke_tensor **v, int t)
 	yoke_tensor *in = yoke_from(yoke_f32, 2, (int64_t[]){ ROWS, E }, x), *g[N];
 	int err = yoke_grad(yoke_mse(network(p, in), in), N, p, g);
 	if (!err)
-		err = yoke_adamw_step(N, p, g, m, v, &(struct yoke_adamw){
-			.size = sizeof(struct yoke_adamw), .lr = yoke_const(0.01),
-			.c1 = yoke_scalar(1 - pow(0.9, t)), .c2 = yoke_scalar(1 - pow(0.99, t)),
-			.scale = yoke_min(yoke_const(1), yoke_div(yoke_const(1), yoke_global_norm(N, g))),
-			.beta1 = 0.9, .beta2 = 0.99, .eps = 1e-8, .weight_decay = 0.1 });
+		err = yoke_adamw_step(
+			N, p, g, m, v,
+			&(struct yoke_adamw){
+				.size = sizeof(struct yoke_adamw),
+				.lr = yoke_const(0.01),
+				.c1 = yoke_scalar(1 - pow(0.9, t)),
+				.c2 = yoke_scalar(1 - pow(0.99, t)),
+				.scale = yoke_min(yoke_const(1),
+						  yoke_div(yoke_const(1), yoke_global_norm(N, g))),
+				.beta1 = 0.9,
+				.beta2 = 0.99,
+				.eps = 1e-8,
+				.weight_decay = 0.1 });
 	if (!err)
 		err = yoke_eval(0, NULL);
 	yoke_scope_end(s);
@@ -115,16 +123,19 @@ static void trains(const char *backend)
 		state += 2 * ((count(i) * sizeof(float) + 255) / 256 * 256);
 	const bool apart = strcmp(backend, "cpu");
 	const double differ = worst(&plain, &placed);
-	ok(!placed.err && differ <= 2e-6, "%s: %d steps with the state on the host: differ by %.2g: %s", backend,
-	   STEPS, differ, yoke_error());
+	ok(!placed.err && differ <= 2e-6,
+	   "%s: %d steps with the state on the host: differ by %.2g: %s", backend, STEPS, differ,
+	   yoke_error());
 	ok(plain.stats.pool_allocated - placed.stats.pool_allocated == (apart ? state : 0),
 	   "%s: the device holds %llu bytes less", backend,
 	   (unsigned long long)(plain.stats.pool_allocated - placed.stats.pool_allocated));
 	ok(placed.stats.fallbacks <= plain.stats.fallbacks &&
 		   placed.stats.assign_copies <= plain.stats.assign_copies,
 	   "%s: this is no fallback (%llu), and updates are in place (%llu copies)", backend,
-	   (unsigned long long)placed.stats.fallbacks, (unsigned long long)placed.stats.assign_copies);
-	ok(placed.stats.plan_misses <= plain.stats.plan_misses, "%s: with the same number of plans, %llu", backend,
+	   (unsigned long long)placed.stats.fallbacks,
+	   (unsigned long long)placed.stats.assign_copies);
+	ok(placed.stats.plan_misses <= plain.stats.plan_misses,
+	   "%s: with the same number of plans, %llu", backend,
 	   (unsigned long long)placed.stats.plan_misses);
 	yoke_error_clear();
 }
@@ -144,7 +155,8 @@ static void late_reader(const char *backend)
 	yoke_read(p, old, sizeof old);
 	int err = yoke_place(b, YOKE_ON_HOST);
 	yoke_scope *s = yoke_scope_begin("step");
-	yoke_tensor *g = yoke_mul(p, yoke_const(3)), *before = yoke_mul(p, yoke_const(1)), *late = NULL;
+	yoke_tensor *g = yoke_mul(p, yoke_const(3)), *before = yoke_mul(p, yoke_const(1)),
+		    *late = NULL;
 	err = err ? err : yoke_sgd_step(1, &p, &g, &b, &(struct yoke_sgd){
 		.size = sizeof(struct yoke_sgd), .lr = yoke_const(0.5), .first = yoke_const(1),
 		.scale = YOKE_NONE, .momentum = 0.9 });
@@ -157,7 +169,8 @@ static void late_reader(const char *backend)
 	bool good = !err;
 	for (int i = 0; i < 2 * E * E && good; i++)
 		good = read[i] == -old[i] && fabsf(now[i] + 0.5f * old[i]) < 1e-6f;
-	ok(good, "%s: the old version is read correctly after the new one: %s", backend, yoke_error());
+	ok(good, "%s: the old version is read correctly after the new one: %s", backend,
+	   yoke_error());
 	yoke_error_clear();
 	yoke_scope_end(s);
 	yoke_free(p);
@@ -189,7 +202,8 @@ static void moves(const char *backend)
 	ok(!err && !memcmp(a, b, sizeof a), "%s: moved to the host: %s", backend, yoke_error());
 	err = yoke_read(yoke_sum(x, YOKE_ALL), &sum, sizeof sum);
 	err = err ? err : yoke_read(s, &want, sizeof want); // of the previous version
-	ok(!err && sum == want, "%s: read by an op: %.9g, %.9g: %s", backend, (double)sum, (double)want, yoke_error());
+	ok(!err && sum == want, "%s: read by an op: %.9g, %.9g: %s", backend, (double)sum,
+	   (double)want, yoke_error());
 	yoke_assign(x, yoke_mul(x, yoke_const(2)));
 	err = yoke_place(x, YOKE_ON_DEVICE);
 	err = err ? err : yoke_read(x, b, sizeof b);

@@ -116,7 +116,8 @@ static rlim_t files;   // and a limit on open files; 0: unchanged
 // False: it needs root.
 static bool hide_sys(void)
 {
-	return unshare(CLONE_NEWNS) == 0 && mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+	return unshare(CLONE_NEWNS) == 0 &&
+	       mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
 	       mount("none", "/sys", "tmpfs", 0, NULL) == 0;
 }
 
@@ -145,7 +146,8 @@ static void run(const char *path, const char *backend, const char *log)
 		_exit(127);
 	}
 	close(pipes[1]);
-	while (n < sizeof output - 1 && (got = read(pipes[0], output + n, sizeof output - 1 - n)) > 0)
+	while (n < sizeof output - 1 &&
+	       (got = read(pipes[0], output + n, sizeof output - 1 - n)) > 0)
 		n += (size_t)got;
 	output[n] = '\0';
 	close(pipes[0]);
@@ -220,7 +222,8 @@ static void broken(void)
 
 	run(in("all", ""), "short", "warn");
 	ok(has("chosen: backend 'short' cannot be used: its table has") &&
-	   has("(there are: cpu, good") && !count(" warn: "), "a broken plugin requested by name: the error gives the reason");
+		   has("(there are: cpu, good") && !count(" warn: "),
+	   "a broken plugin requested by name: the error gives the reason");
 	run(in("all", ""), "godo", "warn");
 	ok(has("there is no such backend, did you mean 'good'?"),
 	   "an unknown name: the error suggests the nearest name");
@@ -261,8 +264,9 @@ static void foreign(void)
 	patch("foreign", "word", 4, sizeof(void *) == 8 ? 1 : 2);
 	patch("foreign", "order", 5, big ? 1 : 2);
 	run(in("foreign", ""), ALL, "warn");
-	ok(count(" warn: ") == 3 && count("built for another processor") >= 3 && has("ELF machine 2,") &&
-	   has(sizeof(void *) == 8 ? "32 bits" : "64 bits") && has(big ? "little-endian; this" : "big-endian; this"),
+	ok(count(" warn: ") == 3 && count("built for another processor") >= 3 &&
+		   has("ELF machine 2,") && has(sizeof(void *) == 8 ? "32 bits" : "64 bits") &&
+		   has(big ? "little-endian; this" : "big-endian; this"),
 	   "modules for another processor, word size and byte order: one line each, which names both");
 }
 
@@ -286,7 +290,8 @@ static void devices(void)
 	ok(has("chosen: absurd:7") && has("xxx] [???") && has("kind 0, 1048576 of 1048576 bytes"),
 	   "correctable properties are corrected");
 	run(in("odd", ""), "nodevices", "warn");
-	ok(has("chosen: backend 'nodevices' cannot be used: no devices"), "a plugin without devices");
+	ok(has("chosen: backend 'nodevices' cannot be used: no devices"),
+	   "a plugin without devices");
 	run(in("odd", ""), "nodevices,cpu", "warn");
 	ok(has("chosen: cpu:0") && has("backend 'nodevices' cannot be used: no devices"),
 	   "a plugin without devices, in a list");
@@ -340,7 +345,8 @@ static void owners(void)
 	if (symlink(in("open", "yoke_good.so"), in("linked", "yoke_good.so")) < 0)
 		diag("no link");
 	run(in("linked", ""), "good", "warn");
-	ok(has("may be written by others (mode 0777)"), "a symbolic link into such a directory is refused");
+	ok(has("may be written by others (mode 0777)"),
+	   "a symbolic link into such a directory is refused");
 	chmod(in("open", ""), 0755);
 	run(in("linked", ""), "good", "warn");
 	ok(has("chosen: good:0"), "a link into a safe directory is accepted");
@@ -395,9 +401,10 @@ static void deadly(const char *kind, const char *how, const char *want)
 	snprintf(line, sizeof line, "warn: plugin: %s/yoke_%s.so: %s when it was tried;",
 		 in("deadly", ""), name, want);
 	run(in("deadly", ""), ALL, "warn");
-	ok(count(line) == 1 && count(" warn: ") == 1 && has("backends: cpu good\n"), "%s %s: %s", kind,
-	   how ? how : "", want);
-	snprintf(line, sizeof line, "backend '%s' cannot be used: %s when it was tried before;", name, want);
+	ok(count(line) == 1 && count(" warn: ") == 1 && has("backends: cpu good\n"), "%s %s: %s",
+	   kind, how ? how : "", want);
+	snprintf(line, sizeof line, "backend '%s' cannot be used: %s when it was tried before;",
+		 name, want);
 	run(in("deadly", ""), name, "debug");
 	ok(has(line) && !count(" tried by "), "and the verdict is remembered");
 	if (how) {
@@ -414,9 +421,11 @@ static void tried(void)
 	const char *helper = getenv("YOKE_PLUGIN_PROBE"), *modules = getenv("YOKE_TEST_MODULES");
 	char fault[PATH_MAX], kept[PATH_MAX];
 
-	modules = modules ? strrchr(modules, ':') : NULL; // the last directory is the fault backend's
+	// the last directory is the fault backend's
+	modules = modules ? strrchr(modules, ':') : NULL;
 	if (!helper || !modules) {
-		skip("first contact in a child process", "YOKE_PLUGIN_PROBE or YOKE_TEST_MODULES is not set");
+		skip("first contact in a child process",
+		     "YOKE_PLUGIN_PROBE or YOKE_TEST_MODULES is not set");
 		return;
 	}
 	snprintf(kept, sizeof kept, "%s", helper);
@@ -424,7 +433,8 @@ static void tried(void)
 	folder("deadly");
 	install("good", "deadly", "good");
 	run(in("deadly", ""), "good", "debug");
-	ok(has("chosen: good:0") && count(" tried by ") == 1 && has(": passed"), "a new plugin is probed");
+	ok(has("chosen: good:0") && count(" tried by ") == 1 && has(": passed"),
+	   "a new plugin is probed");
 	run(in("deadly", ""), "good", "debug");
 	ok(has("chosen: good:0") && !count(" tried "), "only once");
 	install("good", "deadly", "good");
@@ -460,14 +470,16 @@ static void tried(void)
 
 	setenv("YOKE_PLUGIN_PROBE", "/nowhere/yoke-probe", 1);
 	run(in("deadly", ""), "fault", "debug");
-	ok(has("chosen: fault:0") && count(" warn: ") == 1 && has("tried in this process: YOKE_PLUGIN_PROBE=/nowhere/yoke-probe: "),
+	ok(has("chosen: fault:0") && count(" warn: ") == 1 &&
+		   has("tried in this process: YOKE_PLUGIN_PROBE=/nowhere/yoke-probe: "),
 	   "without the probe helper it is tried in this process, with a warning");
 	setenv("YOKE_PLUGIN_PROBE", "0", 1);
 	run(in("deadly", ""), "fault", "warn");
 	ok(has("chosen: fault:0") && !count(" warn: "), "without a warning if that was requested");
 	setenv("YOKE_PLUGIN_PROBE", "/bin/false", 1);
 	run(in("deadly", ""), "good", "warn");
-	ok(has("ended the process with status 1 when it was tried"), "another program is refused as probe helper");
+	ok(has("ended the process with status 1 when it was tried"),
+	   "another program is refused as probe helper");
 	setenv("YOKE_PLUGIN_PROBE", kept, 1);
 }
 
@@ -518,7 +530,8 @@ static void remembered(void)
 	setenv("YOKE_TEST_LIBRARY", library, 1);
 	ok(tries("ambush") && !tries("ambush"), "a plugin with a private library is probed once");
 	stat(library, &st);
-	utimensat(AT_FDCWD, library, (struct timespec[]){ { 1000000000, 0 }, { 1000000000, 0 } }, 0);
+	utimensat(AT_FDCWD, library, (struct timespec[]){ { 1000000000, 0 }, { 1000000000, 0 } },
+		  0);
 	ok(tries("ambush") && !tries("ambush"), "and again after that library has changed");
 	unsetenv("YOKE_TEST_LIBRARY");
 }
@@ -526,7 +539,9 @@ static void remembered(void)
 // Verdicts about failures expire; the clock is an argument.
 static void patience(void)
 {
-	const struct { int64_t cost_ms, seconds; } cases[] = { { 0, 300 }, { 3000, 300 }, { 20000, 2000 }, { 90000, 3600 } };
+	const struct {
+		int64_t cost_ms, seconds;
+	} cases[] = { { 0, 300 }, { 3000, 300 }, { 20000, 2000 }, { 90000, 3600 } };
 	struct yk_verdict v = { .outcome = "", .tried = 1000000 }, got = { .outcome = "none" };
 	const int64_t year = 365 * 86400;
 
@@ -541,7 +556,8 @@ static void patience(void)
 		const bool kept = yk_verdict_recall("a", 1, v.tried + cases[i].seconds - 1, &got);
 		ok(kept && !strcmp(got.outcome, v.outcome) && got.cost_ms == v.cost_ms &&
 			   !yk_verdict_recall("a", 1, v.tried + cases[i].seconds, &got),
-		   "a failure that took %lld ms is valid for %lld s", (long long)v.cost_ms, (long long)cases[i].seconds);
+		   "a failure that took %lld ms is valid for %lld s", (long long)v.cost_ms,
+		   (long long)cases[i].seconds);
 	}
 	ok(!yk_verdict_recall("a", 1, v.tried - 1, &got), "not when the clock was set back");
 	yk_verdict_save("a", 1, &v, "/nowhere/lib.so\n");
@@ -551,9 +567,11 @@ static void patience(void)
 // A plugin that a child survives and this process does not.
 static void ambushed(void)
 {
-	static const struct { const char *how, *want; } cases[] = {
-		{ "abort", "died of SIGABRT" }, { "segv", "died of SIGSEGV" }, { "exit", "ended the process" },
-		{ "hang", "gave no answer within 40 s" }, { "info", "died of SIGABRT" },
+	static const struct { const char *how, *want;
+	} cases[] = {
+		{ "abort", "died of SIGABRT" },  { "segv", "died of SIGSEGV" },
+		{ "exit", "ended the process" }, { "hang", "gave no answer within 40 s" },
+		{ "info", "died of SIGABRT" },
 	};
 	char line[PATH_MAX + 200];
 
@@ -572,7 +590,8 @@ static void ambushed(void)
 		   "%s in this process: the program continues without it",
 		   cases[i].how);
 		run(in("ambush", ""), ALL, "warn");
-		ok(has("when it was tried before;") && has("backends: cpu good\n"), "and so does the next one");
+		ok(has("when it was tried before;") && has("backends: cpu good\n"),
+		   "and so does the next one");
 	}
 	setenv("YOKE_CACHE", "0", 1);
 	run(in("ambush", ""), ALL, "warn");

@@ -365,7 +365,8 @@ static void threads(const char *what, bool expect_failures)
 	   s.inactive_split_bytes.current == 0, "%s: all blocks are returned", what);
 	ok(s.reserved_bytes.current == reserved && s.segment.current == nsegments,
 	   "%s: reserved %llu is what the backend allocated", what, (unsigned long long)reserved);
-	ok(s.hits + s.misses == s.allocation.allocated, "%s: hits and misses add up to all requests", what);
+	ok(s.hits + s.misses == s.allocation.allocated,
+	   "%s: hits and misses add up to all requests", what);
 	diag("%s: %llu hits, %llu misses, reserved peak %llu MiB, allocated peak %llu MiB", what,
 	     (unsigned long long)s.hits, (unsigned long long)s.misses,
 	     (unsigned long long)(s.reserved_bytes.peak / MIB),
@@ -444,7 +445,9 @@ static void statistics(void)
 		       s.inactive_split_bytes.peak < split_peak || s.largest_free != longest_free();
 		if (bad)
 			diag("step %d: allocated %llu want %llu, split %llu want %llu, largest %llu "
-			     "want %llu", i, (unsigned long long)s.allocated_bytes.current, (unsigned long long)live,
+			     "want %llu",
+			     i, (unsigned long long)s.allocated_bytes.current,
+			     (unsigned long long)live,
 			     (unsigned long long)s.inactive_split_bytes.current,
 			     (unsigned long long)split, (unsigned long long)s.largest_free,
 			     (unsigned long long)longest_free());
@@ -506,9 +509,10 @@ static void steady(void)
 	struct yk_pool_stats warm, end;
 
 	repeated(false, &warm, &end);
-	ok(end.misses == warm.misses && end.hits > warm.hits, "equal steps have no misses: %llu of %llu, "
-	   "all in warm-up", (unsigned long long)end.misses,
-	   (unsigned long long)end.allocation.allocated);
+	ok(end.misses == warm.misses && end.hits > warm.hits,
+	   "equal steps have no misses: %llu of %llu, "
+	   "all in warm-up",
+	   (unsigned long long)end.misses, (unsigned long long)end.allocation.allocated);
 	repeated(true, &warm, &end);
 	uint64_t misses = end.misses - warm.misses, hits = end.hits - warm.hits;
 	ok(misses * 1000 < hits, "nor do steps that keep versions, except %llu of %llu requests",
@@ -603,7 +607,8 @@ static void modes(void)
 	leave(a, q);
 	wrong_order = 0;
 	yk_pool_free(a, q, NULL);
-	ok(nsegments == 1 && !wrong_order, "YOKE_POOL=0: a segment is freed at once when its work is done");
+	ok(nsegments == 1 && !wrong_order,
+	   "YOKE_POOL=0: a segment is freed at once when its work is done");
 	yk_pool_free(b, q, NULL);
 	yk_pool_delete(p);
 	yk_param_set("pool", "1", YK_ARGUMENT);
@@ -619,7 +624,8 @@ static void modes(void)
 	uint64_t offset = a->offset;
 	yk_pool_free(a, q, NULL);
 	waits = 0;
-	ok(!yk_pool_alloc(p, 1, q, &a) && a->offset == offset, "the same queue gets its block again");
+	ok(!yk_pool_alloc(p, 1, q, &a) && a->offset == offset,
+	   "the same queue gets its block again");
 	ok(!yk_pool_alloc(p, 1, NULL, &b) && b->segment != a->segment && !waits,
 	   "a block with a pending event is not given to the host");
 	yk_pool_free(a, q, NULL);
@@ -633,7 +639,8 @@ static void modes(void)
 	struct yk_pool *aligned = yk_pool_new(&device, YOKE_SEGMENT_DEVICE);
 	yk_pool_alloc(aligned, 1, q, &a);
 	yk_pool_alloc(aligned, 4097, q, &b);
-	ok(a->bytes == 4096 && b->bytes == 8192 && b->offset % 4096 == 0, "alignment of the device");
+	ok(a->bytes == 4096 && b->bytes == 8192 && b->offset % 4096 == 0,
+	   "alignment of the device");
 	yk_pool_free(a, q, NULL);
 	yk_pool_free(b, q, NULL);
 	yk_pool_delete(aligned);
@@ -667,7 +674,8 @@ static void groups(void)
 	   "a reused block belongs to the new group, and is not movable yet");
 	yk_pool_free(b, q, NULL);
 	yk_pool_alloc(p, MIB, q, &c);
-	ok(c->segment == segment && c->offset == offset && !c->group && !c->owner, "or to no group");
+	ok(c->segment == segment && c->offset == offset && !c->group && !c->owner,
+	   "or to no group");
 	yk_pool_free(c, q, NULL);
 	yk_queue_free(q);
 	yk_pool_delete(p);

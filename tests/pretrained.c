@@ -26,14 +26,32 @@ enum { MODELS = sizeof recorded / sizeof *recorded };
 
 // Names as llama.cpp's converter writes them.
 static const char *const gguf_names[][2] = {
-	{ "model.embed_tokens", "token_embd" }, { "model.norm", "output_norm" }, { "lm_head", "output" },
-	{ "input_layernorm", "attn_norm" }, { "self_attn.q_proj", "attn_q" }, { "self_attn.k_proj", "attn_k" },
-	{ "self_attn.v_proj", "attn_v" }, { "self_attn.qkv_proj", "attn_qkv" }, { "self_attn.o_proj", "attn_output" },
-	{ "self_attn.q_norm", "attn_q_norm" }, { "self_attn.k_norm", "attn_k_norm" }, { "mlp.gate_proj", "ffn_gate" },
-	{ "mlp.gate_up_proj", "ffn_up" }, { "mlp.up_proj", "ffn_up" }, { "mlp.down_proj", "ffn_down" },
-	{ "pre_feedforward_layernorm", "ffn_norm" }, { "post_feedforward_layernorm", "post_ffw_norm" },
-	{ "wte", "token_embd" }, { "wpe", "position_embd" }, { "ln_f", "output_norm" }, { "ln_1", "attn_norm" }, { "ln_2", "ffn_norm" },
-	{ "attn.c_attn", "attn_qkv" }, { "attn.c_proj", "attn_output" }, { "mlp.c_fc", "ffn_up" }, { "mlp.c_proj", "ffn_down" },
+	{ "model.embed_tokens", "token_embd" },
+	{ "model.norm", "output_norm" },
+	{ "lm_head", "output" },
+	{ "input_layernorm", "attn_norm" },
+	{ "self_attn.q_proj", "attn_q" },
+	{ "self_attn.k_proj", "attn_k" },
+	{ "self_attn.v_proj", "attn_v" },
+	{ "self_attn.qkv_proj", "attn_qkv" },
+	{ "self_attn.o_proj", "attn_output" },
+	{ "self_attn.q_norm", "attn_q_norm" },
+	{ "self_attn.k_norm", "attn_k_norm" },
+	{ "mlp.gate_proj", "ffn_gate" },
+	{ "mlp.gate_up_proj", "ffn_up" },
+	{ "mlp.up_proj", "ffn_up" },
+	{ "mlp.down_proj", "ffn_down" },
+	{ "pre_feedforward_layernorm", "ffn_norm" },
+	{ "post_feedforward_layernorm", "post_ffw_norm" },
+	{ "wte", "token_embd" },
+	{ "wpe", "position_embd" },
+	{ "ln_f", "output_norm" },
+	{ "ln_1", "attn_norm" },
+	{ "ln_2", "ffn_norm" },
+	{ "attn.c_attn", "attn_qkv" },
+	{ "attn.c_proj", "attn_output" },
+	{ "mlp.c_fc", "ffn_up" },
+	{ "mlp.c_proj", "ffn_down" },
 };
 
 static void gguf_name(const char *family, const char *name, char *to, size_t room)
@@ -44,13 +62,16 @@ static void gguf_name(const char *family, const char *name, char *to, size_t roo
 	int block = -1, end = 0;
 	if (!strncmp(name, "transformer.", 12))
 		layer = name += 12;
-	if ((sscanf(name, "model.layers.%d.%n", &block, &end) == 1 || sscanf(name, "h.%d.%n", &block, &end) == 1) && end) {
+	if ((sscanf(name, "model.layers.%d.%n", &block, &end) == 1 ||
+	     sscanf(name, "h.%d.%n", &block, &end) == 1) &&
+	    end) {
 		snprintf(before, sizeof before, "blk.%d.", block);
 		layer = name + end;
 	}
 	const char *found = NULL;
 	for (size_t i = 0; i < sizeof gguf_names / sizeof *gguf_names; i++)
-		if (strlen(gguf_names[i][0]) == (size_t)(kind - layer) && !strncmp(gguf_names[i][0], layer, (size_t)(kind - layer)))
+		if (strlen(gguf_names[i][0]) == (size_t)(kind - layer) &&
+		    !strncmp(gguf_names[i][0], layer, (size_t)(kind - layer)))
 			found = gguf_names[i][1];
 	if (!found) // post_attention_layernorm
 		found = gemma ? "post_attention_norm" : "ffn_norm";
@@ -70,11 +91,13 @@ static void interleave(const float *from, int64_t rows, int64_t columns, int64_t
 {
 	for (int64_t r = 0; r < rows; r++) {
 		const int64_t head = r / d, p = r % d / (d / 2), j = r % (d / 2);
-		memcpy(to + (head * d + 2 * j + p) * columns, from + r * columns, (size_t)columns * sizeof *to);
+		memcpy(to + (head * d + 2 * j + p) * columns, from + r * columns,
+		       (size_t)columns * sizeof *to);
 	}
 }
 
-static void add_tensor(struct gguf_file *f, const char *family, const struct yk_host_tensor *t, int64_t head_dim)
+static void add_tensor(struct gguf_file *f, const char *family, const struct yk_host_tensor *t,
+		       int64_t head_dim)
 {
 	const size_t n = (size_t)t->dims[0] * (size_t)(t->rank == 2 ? t->dims[1] : 1);
 	float *v = malloc(n * sizeof *v);
@@ -109,18 +132,25 @@ static const char *write_gguf(const struct recorded *r, const struct tensors *al
 	struct gguf_file f = { 0 };
 	json_t *c = json_loads(r->config, 0, NULL);
 	const char *type = json_string_value(json_object_get(c, "model_type"));
-	const char *arch = !strcmp(type, "mistral") ? "llama" : !strcmp(type, "gemma3_text") ? "gemma3" : type;
-	const int64_t heads = number(c, "num_attention_heads", "n_head", 0), width = number(c, "hidden_size", "n_embd", 0);
+	const char *arch = !strcmp(type, "mistral")     ? "llama" :
+			   !strcmp(type, "gemma3_text") ? "gemma3" :
+							  type;
+	const int64_t heads = number(c, "num_attention_heads", "n_head", 0),
+		      width = number(c, "hidden_size", "n_embd", 0);
 	const int64_t d = number(c, "head_dim", "head_dim", width / heads);
 	const struct {
 		const char *key;
 		int64_t value;
 	} keys[] = {
-		{ "block_count", number(c, "num_hidden_layers", "n_layer", 0) }, { "embedding_length", width },
-		{ "context_length", number(c, "max_position_embeddings", "n_positions", 0) }, { "attention.head_count", heads },
+		{ "block_count", number(c, "num_hidden_layers", "n_layer", 0) },
+		{ "embedding_length", width },
+		{ "context_length", number(c, "max_position_embeddings", "n_positions", 0) },
+		{ "attention.head_count", heads },
 		{ "attention.head_count_kv", number(c, "num_key_value_heads", "none", heads) },
-		{ "feed_forward_length", number(c, "intermediate_size", "none", 4 * width) }, { "attention.key_length", d },
-		{ "attention.value_length", d }, { "attention.sliding_window", number(c, "sliding_window", "none", 0) },
+		{ "feed_forward_length", number(c, "intermediate_size", "none", 4 * width) },
+		{ "attention.key_length", d },
+		{ "attention.value_length", d },
+		{ "attention.sliding_window", number(c, "sliding_window", "none", 0) },
 	};
 	char key[64];
 	snprintf(path, sizeof path, "%s/%s.gguf", folder, r->name);
@@ -129,7 +159,8 @@ static const char *write_gguf(const struct recorded *r, const struct tensors *al
 		snprintf(key, sizeof key, "%s.%s", arch, keys[i].key);
 		gguf_u32(&f, key, (uint32_t)keys[i].value);
 	}
-	snprintf(key, sizeof key, "%s.attention.layer_norm_%sepsilon", arch, strcmp(arch, "gpt2") ? "rms_" : "");
+	snprintf(key, sizeof key, "%s.attention.layer_norm_%sepsilon", arch,
+		 strcmp(arch, "gpt2") ? "rms_" : "");
 	gguf_real(&f, key, 1e-5f);
 	const char *caps[] = { "attn_logit_softcapping", "final_logit_softcapping" };
 	for (int i = 0; i < 2; i++) {
@@ -154,7 +185,8 @@ static double difference(const struct recorded *r, int k, const float *got)
 	double worst = 0, largest = 0;
 	for (int i = 0; i < RECORDED_VOCAB; i++) {
 		largest = fmax(largest, fabs((double)want[i]));
-		worst = fmax(worst, isnan(got[i]) ? INFINITY : fabs((double)got[i] - (double)want[i]));
+		worst = fmax(worst,
+			     isnan(got[i]) ? INFINITY : fabs((double)got[i] - (double)want[i]));
 	}
 	return worst / largest;
 }
@@ -166,11 +198,14 @@ static void check_at_once(const struct recorded *r, yoke_model *m)
 	double worst = 0;
 	memset(got, -1, sizeof got);
 	yoke_scope *s = yoke_scope_begin("test");
-	const int e = yoke_read(yoke_model_logits(m, yoke_from(yoke_i32, 2, dims, recorded_ids)), got, sizeof got);
+	const int e = yoke_read(yoke_model_logits(m, yoke_from(yoke_i32, 2, dims, recorded_ids)),
+				got, sizeof got);
 	yoke_scope_end(s);
 	for (int k = 0; k < RECORDED_SHOWN; k++)
 		worst = fmax(worst, difference(r, k, got + recorded_shown[k] * RECORDED_VOCAB));
-	ok(e == 0 && worst < 1e-4, "%s: logits differ from transformers' by %.2g of the largest; at most 1e-4", r->name, worst);
+	ok(e == 0 && worst < 1e-4,
+	   "%s: logits differ from transformers' by %.2g of the largest; at most 1e-4", r->name,
+	   worst);
 }
 
 // Two sequences in caches: a prompt each, then one token at a time for both.
@@ -190,22 +225,27 @@ static void check_cached(const struct recorded *r, const char *path)
 	for (int t = recorded_shown[1]; t < RECORDED_TOKENS && e == 0; t++) {
 		const bool begins = t == recorded_shown[1];
 		for (int i = 0; i < (begins ? 2 : 1) && e == 0; i++) {
-			const int64_t rows = begins ? 1 : 2, n = begins ? t + 1 : 1, dims[] = { rows, n };
+			const int64_t rows = begins ? 1 : 2, n = begins ? t + 1 : 1,
+				      dims[] = { rows, n };
 			const int32_t twice[] = { recorded_ids[t], recorded_ids[t] };
 			yoke_scope *s = yoke_scope_begin("test");
-			yoke_tensor *ids = yoke_from(yoke_i32, 2, dims, begins ? recorded_ids : twice);
+			yoke_tensor *ids =
+				yoke_from(yoke_i32, 2, dims, begins ? recorded_ids : twice);
 			yoke_tensor *h = yk_network_extend(p.net, begins ? &c[i] : c, ids);
 			h = yoke_slice(h, 1, n - 1, n, 1);
 			memset(got, -1, sizeof got);
-			e = yoke_read(p.net->model->logits(p.net, h), got, (size_t)rows * RECORDED_VOCAB * sizeof *got);
+			e = yoke_read(p.net->model->logits(p.net, h), got,
+				      (size_t)rows * RECORDED_VOCAB * sizeof *got);
 			yoke_scope_end(s);
 			for (int k = 1; k < RECORDED_SHOWN; k++)
 				for (int64_t row = 0; row < rows && t == recorded_shown[k]; row++)
-					worst = fmax(worst, difference(r, k, got + row * RECORDED_VOCAB));
+					worst = fmax(worst,
+						     difference(r, k, got + row * RECORDED_VOCAB));
 		}
 	}
-	ok(e == 0 && worst < 1e-4, "%s: token by token, two sequences at once: logits differ by %.2g; at most 1e-4 %s", r->name, worst,
-	   e ? yoke_error() : "");
+	ok(e == 0 && worst < 1e-4,
+	   "%s: token by token, two sequences at once: logits differ by %.2g; at most 1e-4 %s",
+	   r->name, worst, e ? yoke_error() : "");
 	for (int i = 0; i < 2; i++)
 		yk_network_cache_free(c[i]);
 	yk_pretrained_close(&p);
@@ -223,8 +263,9 @@ static void test_family(const struct recorded *r)
 	yoke_error_clear();
 	yoke_model_free(m);
 	// what GGUF does not say is fixed by the family: llama.cpp's windows and scales
-	if (!strcmp(r->name, "llama") || !strcmp(r->name, "llama_bias") || !strcmp(r->name, "qwen2") || !strcmp(r->name, "qwen3") ||
-	    !strcmp(r->name, "phi3") || !strcmp(r->name, "gpt2")) {
+	if (!strcmp(r->name, "llama") || !strcmp(r->name, "llama_bias") ||
+	    !strcmp(r->name, "qwen2") || !strcmp(r->name, "qwen3") || !strcmp(r->name, "phi3") ||
+	    !strcmp(r->name, "gpt2")) {
 		m = yoke_model_open(write_gguf(r, &all), NULL);
 		if (ok(m != NULL, "%s: opens as GGUF %s", r->name, m ? "" : yoke_error()))
 			check_at_once(r, m);
@@ -236,7 +277,8 @@ static void test_family(const struct recorded *r)
 
 // ---- packed windows ----
 
-// A window of three texts: A, which varies, the recorded one, and the rest of the window, one token each.
+// A window of three texts: A, which varies, the recorded one, and the rest of the window, one token
+// each.
 enum { PACKED_A = 9, PACKED_T = 32, PACKED_ROWS = 2 };
 
 static void pack_window(int seed, int32_t *row)
@@ -251,7 +293,8 @@ static void pack_window(int seed, int32_t *row)
 		row[PACKED_T + PACKED_A + recorded_shown[k]] = 7 * k + 3;
 }
 
-// -log of the probability of a token by the recorded logits of position recorded_shown[k], in float64.
+// -log of the probability of a token by the recorded logits of position recorded_shown[k], in
+// float64.
 static double surprise(const struct recorded *r, int k, int id)
 {
 	const float *x = r->logits + (size_t)k * RECORDED_VOCAB;
@@ -263,8 +306,10 @@ static double surprise(const struct recorded *r, int k, int id)
 	return largest + log(sum) - (double)x[id];
 }
 
-// The loss of two windows, whose texts A differ by seeds, the logits of the second, and all gradients.
-static int packed_pass(const struct yk_network *net, int seed, float *loss, float *logits, float *gradient)
+// The loss of two windows, whose texts A differ by seeds, the logits of the second, and all
+// gradients.
+static int packed_pass(const struct yk_network *net, int seed, float *loss, float *logits,
+		       float *gradient)
 {
 	int32_t rows[PACKED_ROWS][3 * PACKED_T];
 	const int64_t dims[] = { PACKED_ROWS, 3 * PACKED_T }, t = PACKED_T;
@@ -274,7 +319,8 @@ static int packed_pass(const struct yk_network *net, int seed, float *loss, floa
 		pack_window(seed + i, rows[i]);
 	yoke_scope *s = yoke_scope_begin("test");
 	yoke_tensor *w = yoke_from(yoke_i32, 2, dims, rows), *l = yk_windows_loss(net, w, 0);
-	yoke_tensor *h = net->model->packed(net, yoke_slice(w, 1, 0, t, 1), yoke_slice(w, 1, 2 * t, 3 * t, 1), 0);
+	yoke_tensor *h = net->model->packed(net, yoke_slice(w, 1, 0, t, 1),
+					    yoke_slice(w, 1, 2 * t, 3 * t, 1), 0);
 	yoke_tensor *x = yoke_slice(net->model->logits(net, h), 0, 1, 2, 1);
 	int e = n <= MAX_TENSORS ? yoke_grad(l, n, net->params.var, g) : -1;
 	if (e == 0)
@@ -289,17 +335,20 @@ static int packed_pass(const struct yk_network *net, int seed, float *loss, floa
 	return e;
 }
 
-// Texts in a window do not see each other: the numbers of one are transformers' for it alone, and do not depend
-// on the others.
+// Texts in a window do not see each other: the numbers of one are transformers' for it alone, and
+// do not depend on the others.
 static void test_packed(const struct recorded *r)
 {
 	static float logits[2][PACKED_T * RECORDED_VOCAB];
 	struct tensors all = tensors_of(r);
-	const struct yoke_model_options o = { .size = sizeof o, .context = PACKED_T, .dtype = "f32" };
+	const struct yoke_model_options o = { .size = sizeof o,
+					      .context = PACKED_T,
+					      .dtype = "f32" };
 	struct yk_pretrained p;
 	float loss[2] = { NAN, NAN };
 	double want = 0, worst = 0;
-	if (!ok(yk_pretrained_open(write_folder(r->name, r->config, &all), &o, &p) == 0, "%s: opens %s", r->name, yoke_error()))
+	if (!ok(yk_pretrained_open(write_folder(r->name, r->config, &all), &o, &p) == 0,
+		"%s: opens %s", r->name, yoke_error()))
 		return;
 	const size_t n = (size_t)p.net->params.elements;
 	float *gradient[2] = { malloc(n * sizeof(float)), malloc(n * sizeof(float)) };
@@ -309,17 +358,24 @@ static void test_packed(const struct recorded *r)
 	const int e = packed_pass(p.net, 5, &loss[0], logits[0], gradient[0]);
 	const int f = packed_pass(p.net, 11, &loss[1], logits[1], gradient[1]);
 	for (int k = 0; k < RECORDED_SHOWN; k++) {
-		worst = fmax(worst, difference(r, k, logits[0] + (PACKED_A + recorded_shown[k]) * RECORDED_VOCAB));
+		worst = fmax(worst, difference(r, k,
+					       logits[0] + (PACKED_A + recorded_shown[k]) *
+								   RECORDED_VOCAB));
 		want += surprise(r, k, 7 * k + 3) / RECORDED_SHOWN;
 	}
-	ok(e == 0 && worst < 1e-4, "%s: packed after another text: logits differ from transformers' for it alone by %.2g; at most 1e-4 %s",
+	ok(e == 0 && worst < 1e-4,
+	   "%s: packed after another text: logits differ from transformers' for it alone by %.2g; at most 1e-4 %s",
 	   r->name, worst, yoke_error());
-	ok(fabs((double)loss[0] - want) < 1e-4 * want, "%s: the loss of packed windows is %.7g; the mean over their targets, in float64, is %.7g",
+	ok(fabs((double)loss[0] - want) < 1e-4 * want,
+	   "%s: the loss of packed windows is %.7g; the mean over their targets, in float64, is %.7g",
 	   r->name, (double)loss[0], want);
-	const size_t from = PACKED_A * RECORDED_VOCAB, size = RECORDED_TOKENS * RECORDED_VOCAB * sizeof(float);
-	ok(f == 0 && memcmp(logits[0], logits[1], from * sizeof(float)) && !memcmp(logits[0] + from, logits[1] + from, size),
+	const size_t from = PACKED_A * RECORDED_VOCAB,
+		     size = RECORDED_TOKENS * RECORDED_VOCAB * sizeof(float);
+	ok(f == 0 && memcmp(logits[0], logits[1], from * sizeof(float)) &&
+		   !memcmp(logits[0] + from, logits[1] + from, size),
 	   "%s: another text before it changes no bit of its logits", r->name);
-	ok(f == 0 && !memcmp(&loss[0], &loss[1], sizeof *loss) && !memcmp(gradient[0], gradient[1], n * sizeof(float)),
+	ok(f == 0 && !memcmp(&loss[0], &loss[1], sizeof *loss) &&
+		   !memcmp(gradient[0], gradient[1], n * sizeof(float)),
 	   "%s: nor of its loss and its gradient, %g", r->name, (double)gradient[0][n - 1]);
 	yoke_error_clear();
 	free(gradient[0]);
@@ -338,7 +394,8 @@ static int32_t likeliest(yoke_model *m, const int32_t *ids, int64_t n)
 	static float got[(RECORDED_TOKENS + NEW) * RECORDED_VOCAB];
 	int32_t best = 0;
 	yoke_scope *s = yoke_scope_begin("test");
-	yoke_read(yoke_model_logits(m, yoke_from(yoke_i32, 2, (int64_t[]){ 1, n }, ids)), got, (size_t)n * RECORDED_VOCAB * sizeof *got);
+	yoke_read(yoke_model_logits(m, yoke_from(yoke_i32, 2, (int64_t[]){ 1, n }, ids)), got,
+		  (size_t)n * RECORDED_VOCAB * sizeof *got);
 	yoke_scope_end(s);
 	for (int32_t i = 1; i < RECORDED_VOCAB; i++)
 		if (got[(n - 1) * RECORDED_VOCAB + i] > got[(n - 1) * RECORDED_VOCAB + best])
@@ -348,8 +405,8 @@ static int32_t likeliest(yoke_model *m, const int32_t *ids, int64_t n)
 
 // Continues one or two prompts; returns the number of steps that gave tokens, an error if there was
 // one.
-static int continued(yoke_model *m, int n, const int32_t *const *prompt, const int64_t *count, struct yoke_generation_options o,
-		     int32_t to[][NEW])
+static int continued(yoke_model *m, int n, const int32_t *const *prompt, const int64_t *count,
+		     struct yoke_generation_options o, int32_t to[][NEW])
 {
 	int e, steps = 0;
 	o.size = sizeof o;
@@ -375,10 +432,13 @@ static void write_file(const char *path, const char *name, const char *text)
 static void write_tokenizer(const char *path, int32_t end)
 {
 	char text[4096], more[80];
-	size_t n = (size_t)snprintf(text, sizeof text, "{\"version\":\"1.0\",\"added_tokens\":[],\"pre_tokenizer\":"
-				    "{\"type\":\"WhitespaceSplit\"},\"model\":{\"type\":\"WordLevel\",\"unk_token\":\"w0\",\"vocab\":{");
+	size_t n = (size_t)snprintf(
+		text, sizeof text,
+		"{\"version\":\"1.0\",\"added_tokens\":[],\"pre_tokenizer\":"
+		"{\"type\":\"WhitespaceSplit\"},\"model\":{\"type\":\"WordLevel\",\"unk_token\":\"w0\",\"vocab\":{");
 	for (int i = 0; i < RECORDED_VOCAB; i++)
-		n += (size_t)snprintf(text + n, sizeof text - n, "%s\"w%d\":%d", i ? "," : "", i, i);
+		n += (size_t)snprintf(text + n, sizeof text - n, "%s\"w%d\":%d", i ? "," : "", i,
+				      i);
 	snprintf(text + n, sizeof text - n, "}}}");
 	write_file(path, "tokenizer.json", text);
 	snprintf(more, sizeof more, "{\"eos_token_id\": [%d]}", (int)end);
@@ -396,17 +456,21 @@ static void test_refused_generation(yoke_model *m)
 		struct yoke_generation_options o;
 		int code;
 	} cases[] = {
-		{ "no prompts", 0, good, 1, { .tokens = 1 }, YOKE_EINVAL }, { "65 prompts", 65, good, 1, { .tokens = 1 }, YOKE_EINVAL },
+		{ "no prompts", 0, good, 1, { .tokens = 1 }, YOKE_EINVAL },
+		{ "65 prompts", 65, good, 1, { .tokens = 1 }, YOKE_EINVAL },
 		{ "an empty prompt", 1, good, 0, { .tokens = 1 }, YOKE_EINVAL },
 		{ "an id outside of the vocabulary", 1, bad, 2, { .tokens = 1 }, YOKE_ERANGE },
-		{ "tokens -1", 1, good, 1, { .tokens = -1 }, YOKE_EINVAL }, { "top_p NaN", 1, good, 1, { .tokens = 1, .top_p = NAN }, YOKE_EINVAL },
+		{ "tokens -1", 1, good, 1, { .tokens = -1 }, YOKE_EINVAL },
+		{ "top_p NaN", 1, good, 1, { .tokens = 1, .top_p = NAN }, YOKE_EINVAL },
 		{ "temperature -1", 1, good, 1, { .tokens = 1, .temperature = -1 }, YOKE_EINVAL },
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct yoke_generation_options o = cases[i].o;
 		o.size = sizeof o;
-		yoke_generation *g = yoke_generation_new(m, cases[i].n, &cases[i].ids, &cases[i].count, &o);
-		ok(!g && yoke_error_code() == cases[i].code, "generation refuses %s: %s", cases[i].what, yoke_error());
+		yoke_generation *g =
+			yoke_generation_new(m, cases[i].n, &cases[i].ids, &cases[i].count, &o);
+		ok(!g && yoke_error_code() == cases[i].code, "generation refuses %s: %s",
+		   cases[i].what, yoke_error());
 		yoke_error_clear();
 		yoke_generation_free(g);
 	}
@@ -420,10 +484,13 @@ static void test_generation(const struct recorded *r)
 	const int32_t *prompt[] = { recorded_ids, recorded_ids + 5 };
 	const int64_t count[] = { RECORDED_TOKENS, 4 };
 	const struct yoke_generation_options greedy = { .tokens = NEW };
-	const struct yoke_generation_options drawn = { .tokens = NEW, .temperature = 1.5, .top_k = 20, .seed = 3, .repetition = 1.2 };
+	const struct yoke_generation_options drawn = {
+		.tokens = NEW, .temperature = 1.5, .top_k = 20, .seed = 3, .repetition = 1.2
+	};
 	int32_t ids[RECORDED_TOKENS + NEW], got[2][NEW], again[2][NEW], alone[1][NEW];
 	bool same = true;
-	ok(!yoke_model_tokenizer(m) && yoke_error_code() == YOKE_ENOENT, "a folder without a tokenizer has none: %s", yoke_error());
+	ok(!yoke_model_tokenizer(m) && yoke_error_code() == YOKE_ENOENT,
+	   "a folder without a tokenizer has none: %s", yoke_error());
 	yoke_error_clear();
 	int steps = continued(m, 2, prompt, count, greedy, got);
 	memcpy(ids, recorded_ids, sizeof recorded_ids);
@@ -431,14 +498,17 @@ static void test_generation(const struct recorded *r)
 		ids[RECORDED_TOKENS + i] = likeliest(m, ids, RECORDED_TOKENS + i);
 		same = same && got[0][i] == ids[RECORDED_TOKENS + i];
 	}
-	ok(steps == NEW && same, "%s: temperature 0 continues with the most likely tokens: %d, %d, .. in %d steps", r->name, got[0][0], got[0][1],
-	   steps);
+	ok(steps == NEW && same,
+	   "%s: temperature 0 continues with the most likely tokens: %d, %d, .. in %d steps",
+	   r->name, got[0][0], got[0][1], steps);
 	continued(m, 1, prompt + 1, count + 1, greedy, alone);
-	ok(!memcmp(got[1], alone[0], sizeof alone), "%s: the second of two prompts has the tokens it has alone: %d, %d, ..", r->name, got[1][0],
-	   got[1][1]);
+	ok(!memcmp(got[1], alone[0], sizeof alone),
+	   "%s: the second of two prompts has the tokens it has alone: %d, %d, ..", r->name,
+	   got[1][0], got[1][1]);
 	continued(m, 2, prompt, count, drawn, got);
 	continued(m, 2, prompt, count, drawn, again);
-	ok(!memcmp(got, again, sizeof got), "%s: the same seed draws the same tokens: %d, %d, ..", r->name, got[0][0], got[0][1]);
+	ok(!memcmp(got, again, sizeof got), "%s: the same seed draws the same tokens: %d, %d, ..",
+	   r->name, got[0][0], got[0][1]);
 	test_refused_generation(m);
 	yoke_model_free(m);
 	// the third likeliest token ends the text
@@ -448,8 +518,10 @@ static void test_generation(const struct recorded *r)
 	while (ids[RECORDED_TOKENS + before] != ids[RECORDED_TOKENS + 2])
 		before++;
 	steps = continued(m, 1, prompt, count, greedy, got);
-	ok(steps == before, "%s: a text ends before token %d, after %d tokens; want %d", r->name, (int)ids[RECORDED_TOKENS + 2], steps, before);
-	steps = continued(m, 1, prompt, count, (struct yoke_generation_options){ .tokens = NEW, .past_end = 1 }, got);
+	ok(steps == before, "%s: a text ends before token %d, after %d tokens; want %d", r->name,
+	   (int)ids[RECORDED_TOKENS + 2], steps, before);
+	steps = continued(m, 1, prompt, count,
+			  (struct yoke_generation_options){ .tokens = NEW, .past_end = 1 }, got);
 	ok(steps == NEW, "%s: with past_end it goes on: %d tokens", r->name, steps);
 	yoke_model_free(m);
 	tensors_free(&all);
@@ -461,13 +533,15 @@ struct turn {
 	int64_t added; // new ones
 };
 
-static bool next_turn(yoke_model *m, yoke_generation *g, int32_t *ids, int64_t *n, struct turn turn, int64_t *wanted)
+static bool next_turn(yoke_model *m, yoke_generation *g, int32_t *ids, int64_t *n, struct turn turn,
+		      int64_t *wanted)
 {
 	const struct yoke_generation_options o = { .size = sizeof o, .tokens = NEW, .past_end = 1 };
 	static int32_t prompt[1000];
 	const int32_t *const at[] = { prompt };
 	int32_t fresh[1][NEW], id;
-	const int64_t keep = turn.keep < *n ? turn.keep : *n, count = keep + turn.added, cached = *n ? *n - 1 : 0;
+	const int64_t keep = turn.keep < *n ? turn.keep : *n, count = keep + turn.added,
+		      cached = *n ? *n - 1 : 0;
 	memcpy(prompt, ids, (size_t)keep * sizeof *ids);
 	for (int64_t i = keep; i < count; i++)
 		prompt[i] = (int32_t)((7 * i + 11 * *n + 3) % RECORDED_VOCAB);
@@ -475,7 +549,8 @@ static bool next_turn(yoke_model *m, yoke_generation *g, int32_t *ids, int64_t *
 	while (same < cached && same < count - 1 && prompt[same] == ids[same])
 		same++;
 	*wanted += count - same + NEW - 1; // the last token of a text is not computed
-	if (yoke_generation_again(g, at, &count, &o) < 0 || continued(m, 1, at, &count, o, fresh) != NEW)
+	if (yoke_generation_again(g, at, &count, &o) < 0 ||
+	    continued(m, 1, at, &count, o, fresh) != NEW)
 		return false;
 	memcpy(ids, prompt, (size_t)count * sizeof *ids);
 	*n = count;
@@ -491,7 +566,8 @@ static bool next_turn(yoke_model *m, yoke_generation *g, int32_t *ids, int64_t *
 static void test_again(const struct recorded *r)
 {
 	static const struct turn turns[] = {
-		{ 0, 14 }, { 1000, 3 }, { 1000, 1 }, { 10, 4 }, { 14, 0 }, { 5, 0 }, { 0, 3 }, // then beyond a cache of 256
+		// then beyond a cache of 256
+		{ 0, 14 }, { 1000, 3 }, { 1000, 1 }, { 10, 4 }, { 14, 0 }, { 5, 0 }, { 0, 3 },
 		{ 1000, 300 }, { 1000, 4 }, { 1000, 260 }, { 200, 10 }, { 1000, 5 },
 	};
 	struct tensors all = tensors_of(r);
@@ -505,7 +581,8 @@ static void test_again(const struct recorded *r)
 	int64_t n = 0, wanted = 0, computed = 0;
 	size_t turn = 0;
 	yoke_model_info(m, &info);
-	yoke_generation *g = strcmp(info.family, "bert") ? yoke_generation_new(m, 1, first, &one, &none) : NULL;
+	yoke_generation *g =
+		strcmp(info.family, "bert") ? yoke_generation_new(m, 1, first, &one, &none) : NULL;
 	const size_t count = info.context >= 1000 ? sizeof turns / sizeof *turns : 7;
 	while (g && turn < count && next_turn(m, g, ids, &n, turns[turn], &wanted)) {
 		turn++;
@@ -514,10 +591,11 @@ static void test_again(const struct recorded *r)
 			break;
 	}
 	ok(!g || (turn == count && computed == wanted),
-	   "%s: %zu of %zu prompts of a conversation are continued as by themselves; computed %lld tokens, wanted %lld", r->name, turn, count,
-	   (long long)computed, (long long)wanted);
+	   "%s: %zu of %zu prompts of a conversation are continued as by themselves; computed %lld tokens, wanted %lld",
+	   r->name, turn, count, (long long)computed, (long long)wanted);
 	const int64_t none_given = 0;
-	ok(!g || (yoke_generation_again(g, first, &none_given, &none) == YOKE_EINVAL && yoke_generation_computed(g) == computed),
+	ok(!g || (yoke_generation_again(g, first, &none_given, &none) == YOKE_EINVAL &&
+		  yoke_generation_computed(g) == computed),
 	   "%s: an empty prompt is refused: %s", r->name, yoke_error());
 	yoke_error_clear();
 	yoke_generation_free(g);
@@ -534,19 +612,22 @@ static int logits_of(const char *path, float *to, size_t bytes)
 	if (!m)
 		return -1;
 	yoke_scope *s = yoke_scope_begin("test");
-	const int e = yoke_read(yoke_model_logits(m, yoke_from(yoke_i32, 2, dims, recorded_ids)), to, bytes);
+	const int e = yoke_read(yoke_model_logits(m, yoke_from(yoke_i32, 2, dims, recorded_ids)),
+				to, bytes);
 	yoke_scope_end(s);
 	yoke_model_free(m);
 	return e;
 }
 
 // Does the exported model give the bits of the source's logits?
-static void check_export(const struct recorded *r, const char *what, const char *from, const char *to, int e)
+static void check_export(const struct recorded *r, const char *what, const char *from,
+			 const char *to, int e)
 {
 	static float a[RECORDED_TOKENS * RECORDED_VOCAB], b[RECORDED_TOKENS * RECORDED_VOCAB];
 	memset(a, -1, sizeof a);
 	memset(b, -2, sizeof b);
-	const bool same = e == 0 && logits_of(from, a, sizeof a) == 0 && logits_of(to, b, sizeof b) == 0 && !memcmp(a, b, sizeof a);
+	const bool same = e == 0 && logits_of(from, a, sizeof a) == 0 &&
+			  logits_of(to, b, sizeof b) == 0 && !memcmp(a, b, sizeof a);
 	ok(same, "%s: exported as %s: the same logits, bit by bit %s", r->name, what, yoke_error());
 	yoke_error_clear();
 }
@@ -559,22 +640,27 @@ static void test_replaced(void)
 	char from[256], to[256], name[400], command[600];
 	snprintf(from, sizeof from, "%s/%s", folder, recorded[0].name);
 	snprintf(to, sizeof to, "%s/replaced", folder);
-	ok(yk_export_hf(from, to, &o) == 0 && yk_export_hf(from, to, &o) == 0, "an exported folder is replaced %s", yoke_error());
+	ok(yk_export_hf(from, to, &o) == 0 && yk_export_hf(from, to, &o) == 0,
+	   "an exported folder is replaced %s", yoke_error());
 	for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++) {
 		snprintf(name, sizeof name, "%s/%s", to, foreign[i]);
-		const bool made = strchr(foreign[i], '/') ? mkdir(name, 0777) == 0 : yk_file_write(name, "mine", 4) == 0;
+		const bool made = strchr(foreign[i], '/') ? mkdir(name, 0777) == 0 :
+							    yk_file_write(name, "mine", 4) == 0;
 		const int e = yk_export_hf(from, to, &o);
-		ok(made && e == YOKE_EINVAL && access(name, F_OK) == 0, "a folder with %s is not replaced: %s", foreign[i], yoke_error());
+		ok(made && e == YOKE_EINVAL && access(name, F_OK) == 0,
+		   "a folder with %s is not replaced: %s", foreign[i], yoke_error());
 		yoke_error_clear();
 		remove(name);
 	}
 	snprintf(command, sizeof command, "ls %s | grep -q '^replaced[.]'", folder);
-	ok(system(command) != 0 && yk_export_hf(from, to, &o) == 0, "no folder is left beside it %s", yoke_error());
+	ok(system(command) != 0 && yk_export_hf(from, to, &o) == 0,
+	   "no folder is left beside it %s", yoke_error());
 }
 
 static void test_export(const struct recorded *r)
 {
-	const struct yk_export_options o = { .format = -1, .shard = 10000 }, replace = { .format = YK_GGUF_F32, .overwrite = true };
+	const struct yk_export_options o = { .format = -1, .shard = 10000 },
+				       replace = { .format = YK_GGUF_F32, .overwrite = true };
 	struct tensors all = tensors_of(r);
 	const char *from = write_folder(r->name, r->config, &all);
 	char hf[300], gguf[300], back[300];
@@ -582,23 +668,30 @@ static void test_export(const struct recorded *r)
 	snprintf(gguf, sizeof gguf, "%s/%s.exported.gguf", folder, r->name);
 	snprintf(back, sizeof back, "%s/%s.back", folder, r->name);
 	check_export(r, "a folder", from, hf, yk_export_hf(from, hf, &o));
-	ok(yk_export_hf(from, hf, &o) == YOKE_EINVAL && yk_export_hf(from, from, &replace) == YOKE_EINVAL,
-	   "%s: an existing folder and the model itself are not replaced: %s", r->name, yoke_error());
+	ok(yk_export_hf(from, hf, &o) == YOKE_EINVAL &&
+		   yk_export_hf(from, from, &replace) == YOKE_EINVAL,
+	   "%s: an existing folder and the model itself are not replaced: %s", r->name,
+	   yoke_error());
 	yoke_error_clear();
 	const bool minimal = is_minimal(r);
-	const bool scaled = !strncmp(r->name, "gemma", 5) && !minimal; // by another number than GGUF files mean
+	// by another number than GGUF files mean
+	const bool scaled = !strncmp(r->name, "gemma", 5) && !minimal;
 	// frequencies are rounded, or the window is not stated
-	const bool rounded = strstr(r->name, "llama_llama3") || strstr(r->name, "_yarn") || strstr(r->name, "_newer") ||
-			     (!strncmp(r->name, "mistral", 7) && !minimal) || strstr(r->name, "_window");
+	const bool rounded = strstr(r->name, "llama_llama3") || strstr(r->name, "_yarn") ||
+			     strstr(r->name, "_newer") ||
+			     (!strncmp(r->name, "mistral", 7) && !minimal) ||
+			     strstr(r->name, "_window");
 	const int e = yk_export_gguf(from, gguf, &replace);
 	if (scaled) {
-		ok(e == YOKE_EINVAL && access(gguf, F_OK) < 0, "%s: refused as GGUF: %s", r->name, yoke_error());
+		ok(e == YOKE_EINVAL && access(gguf, F_OK) < 0, "%s: refused as GGUF: %s", r->name,
+		   yoke_error());
 		yoke_error_clear();
 	} else if (rounded) {
 		ok(e == 0, "%s: exported as GGUF %s", r->name, yoke_error());
 	} else {
 		check_export(r, "GGUF", from, gguf, e);
-		check_export(r, "GGUF and back as a folder", from, back, yk_export_hf(gguf, back, &o));
+		check_export(r, "GGUF and back as a folder", from, back,
+			     yk_export_hf(gguf, back, &o));
 	}
 	yoke_error_clear();
 	tensors_free(&all);
@@ -618,9 +711,11 @@ static bool test_onnx(const struct recorded *r)
 	const bool good = m && yk_export_onnx(m->is.net, from, path, &o) == 0;
 	ok(good, "%s: exported as ONNX %s", r->name, yoke_error());
 	yoke_scope *s = yoke_scope_begin("test");
-	yoke_tensor *ids = yoke_from(yoke_i32, 2, dims, recorded_ids), *in = yoke_cast(ids, yoke_i64), *out = yoke_model_logits(m, ids);
+	yoke_tensor *ids = yoke_from(yoke_i32, 2, dims, recorded_ids),
+		    *in = yoke_cast(ids, yoke_i64), *out = yoke_model_logits(m, ids);
 	onnx_bytes(name, "tol", 0, "1e-4", 4);
-	const bool written = good && onnx_tensors(name, "in", 1, &in) && onnx_tensors(name, "out", 1, &out);
+	const bool written =
+		good && onnx_tensors(name, "in", 1, &in) && onnx_tensors(name, "out", 1, &out);
 	yoke_scope_end(s);
 	yoke_model_free(m);
 	yoke_error_clear();
@@ -644,17 +739,20 @@ static void test_all_onnx(void)
 
 // ---- training ----
 
-// The sum of absolute differences between all parameters of two models; -1: they cannot be opened, or
-// have other parameters.
+// The sum of absolute differences between all parameters of two models; -1: they cannot be opened,
+// or have other parameters.
 static double distance(const char *a, const char *b)
 {
 	struct yk_trained m[2] = { 0 };
-	double sum = yk_trained_open(a, NULL, &m[0]) == 0 && yk_trained_open(b, NULL, &m[1]) == 0 ? 0 : -1;
+	double sum = yk_trained_open(a, NULL, &m[0]) == 0 && yk_trained_open(b, NULL, &m[1]) == 0 ?
+			     0 :
+			     -1;
 	for (int i = 0; sum >= 0 && i < m[0].net->params.count; i++) {
 		yoke_tensor *x = m[0].net->params.var[i], *y = m[1].net->params.var[i];
 		const int64_t n = yoke_count(x);
 		float *host = calloc((size_t)(2 * n), sizeof *host);
-		if (n != yoke_count(y) || yoke_read(x, host, (size_t)n * 4) < 0 || yoke_read(y, host + n, (size_t)n * 4) < 0)
+		if (n != yoke_count(y) || yoke_read(x, host, (size_t)n * 4) < 0 ||
+		    yoke_read(y, host + n, (size_t)n * 4) < 0)
 			sum = -1;
 		for (int64_t k = 0; sum >= 0 && k < n; k++)
 			sum += fabs((double)host[k] - (double)host[n + k]);
@@ -677,18 +775,22 @@ static void test_training(const struct recorded *r)
 	snprintf(twice, sizeof twice, "%s/%s", folder, name[1]);
 	ok(train(init, name[0], 4, "accumulate=2") == 0, "%s: trains %s", r->name, yoke_error());
 	yoke_error_clear();
-	ok(distance(init, once) > 0, "%s: training changes the weights by %g", r->name, distance(init, once));
-	ok(train(init, name[1], 2, "accumulate=2") == 0 && train(init, name[1], 4, "accumulate=2") == 0, "%s: resumes %s", r->name,
-	   yoke_error());
+	ok(distance(init, once) > 0, "%s: training changes the weights by %g", r->name,
+	   distance(init, once));
+	ok(train(init, name[1], 2, "accumulate=2") == 0 &&
+		   train(init, name[1], 4, "accumulate=2") == 0,
+	   "%s: resumes %s", r->name, yoke_error());
 	yoke_error_clear();
-	ok(distance(once, twice) == 0, "%s: a resumed run has the weights of an uninterrupted one, got a difference of %g", r->name,
-	   distance(once, twice));
+	ok(distance(once, twice) == 0,
+	   "%s: a resumed run has the weights of an uninterrupted one, got a difference of %g",
+	   r->name, distance(once, twice));
 	snprintf(name[0], sizeof *name, "%s-next", r->name);
-	ok(train(once, name[0], 0, "dropout=0") == 0 && distance(once, init) > 0, "%s: a trained model is itself a start %s", r->name,
-	   yoke_error());
+	ok(train(once, name[0], 0, "dropout=0") == 0 && distance(once, init) > 0,
+	   "%s: a trained model is itself a start %s", r->name, yoke_error());
 	yoke_error_clear();
 	snprintf(once, sizeof once, "%s/%s", folder, name[0]);
-	ok(distance(twice, once) == 0, "%s: it starts with its weights, got a difference of %g", r->name, distance(twice, once));
+	ok(distance(twice, once) == 0, "%s: it starts with its weights, got a difference of %g",
+	   r->name, distance(twice, once));
 	tensors_free(&all);
 }
 
@@ -697,19 +799,24 @@ static void test_training_refused(void)
 	static const struct {
 		const char *key;
 		int code;
-	} cases[] = { { "layers=2", YOKE_EINVAL }, { "tied=0", YOKE_EINVAL }, { "model=gpt", YOKE_EINVAL }, { "tokenizer=word", YOKE_EINVAL },
-		      { "vocab=61", YOKE_EINVAL }, { "stages=2", YOKE_EINVAL }, { "zero=3", YOKE_EINVAL }, { "tensor=2", YOKE_EINVAL } };
+	} cases[] = { { "layers=2", YOKE_EINVAL },  { "tied=0", YOKE_EINVAL },
+		      { "model=gpt", YOKE_EINVAL }, { "tokenizer=word", YOKE_EINVAL },
+		      { "vocab=61", YOKE_EINVAL },  { "stages=2", YOKE_EINVAL },
+		      { "zero=3", YOKE_EINVAL },    { "tensor=2", YOKE_EINVAL } };
 	char path[256], init[256];
 	snprintf(init, sizeof init, "%s/%s", folder, recorded[0].name);
 	snprintf(path, sizeof path, "%s/none", folder);
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		const int e = train(init, "none", 1, cases[i].key);
-		ok(e == cases[i].code && !strchr(yoke_error(), '\n'), "refused: init= with %s: %s", cases[i].key, yoke_error());
+		ok(e == cases[i].code && !strchr(yoke_error(), '\n'), "refused: init= with %s: %s",
+		   cases[i].key, yoke_error());
 		yoke_error_clear();
 	}
-	ok(train("nothing", "none", 1, "dropout=0") == YOKE_ENOENT, "refused: init= that does not exist: %s", yoke_error());
+	ok(train("nothing", "none", 1, "dropout=0") == YOKE_ENOENT,
+	   "refused: init= that does not exist: %s", yoke_error());
 	yoke_error_clear();
-	ok(train(folder, "none", 1, "dropout=0") < 0, "refused: init= of a folder without a model: %s", yoke_error());
+	ok(train(folder, "none", 1, "dropout=0") < 0,
+	   "refused: init= of a folder without a model: %s", yoke_error());
 	yoke_error_clear();
 	struct stat st;
 	ok(stat(path, &st) < 0, "a refused run leaves nothing");
@@ -730,8 +837,9 @@ static char *changed(const char *key, json_t *value)
 static void refuse(const char *what, const char *path, const char *fragment)
 {
 	yoke_model *m = yoke_model_open(path, NULL);
-	ok(!m && yoke_error_code() == YOKE_EFORMAT && strstr(yoke_error(), fragment) && !strchr(yoke_error(), '\n'), "refused: %s: %s",
-	   what, yoke_error());
+	ok(!m && yoke_error_code() == YOKE_EFORMAT && strstr(yoke_error(), fragment) &&
+		   !strchr(yoke_error(), '\n'),
+	   "refused: %s: %s", what, yoke_error());
 	yoke_error_clear();
 	yoke_model_free(m);
 }
@@ -743,16 +851,25 @@ static void test_configurations(void)
 		json_t *value;
 		const char *fragment;
 	} cases[] = {
-		{ "model_type", json_string("mamba"), "mamba" }, { "model_type", json_integer(1), "model_type" },
-		{ "hidden_act", json_string("relu"), "relu" }, { "quantization_config", json_object(), "quantization_config" },
+		{ "model_type", json_string("mamba"), "mamba" },
+		{ "model_type", json_integer(1), "model_type" },
+		{ "hidden_act", json_string("relu"), "relu" },
+		{ "quantization_config", json_object(), "quantization_config" },
 		{ "rope_scaling", json_pack("{s:s}", "rope_type", "spiral"), "spiral" },
-		{ "rope_scaling", json_pack("{s:s}", "rope_type", "linear"), "factor" }, { "rope_scaling", json_integer(3), "rope_scaling" },
-		{ "rope_theta", json_real(0), "base" }, { "partial_rotary_factor", json_real(0.5), "partial_rotary_factor" },
-		{ "hidden_size", json_integer(0), "hidden_size" }, { "hidden_size", json_string("32"), "hidden_size" },
-		{ "num_attention_heads", json_integer(3), "heads" }, { "num_key_value_heads", json_integer(4), "k_proj" },
-		{ "num_hidden_layers", json_integer(1), "layers.1" }, { "num_hidden_layers", json_integer(1000), "weights" },
-		{ "intermediate_size", json_integer(1 << 24), "weights" }, { "vocab_size", json_integer(60), "embed_tokens" },
-		{ "attention_bias", json_true(), "q_proj.bias" }, { "tie_word_embeddings", json_integer(1), "tie_word_embeddings" },
+		{ "rope_scaling", json_pack("{s:s}", "rope_type", "linear"), "factor" },
+		{ "rope_scaling", json_integer(3), "rope_scaling" },
+		{ "rope_theta", json_real(0), "base" },
+		{ "partial_rotary_factor", json_real(0.5), "partial_rotary_factor" },
+		{ "hidden_size", json_integer(0), "hidden_size" },
+		{ "hidden_size", json_string("32"), "hidden_size" },
+		{ "num_attention_heads", json_integer(3), "heads" },
+		{ "num_key_value_heads", json_integer(4), "k_proj" },
+		{ "num_hidden_layers", json_integer(1), "layers.1" },
+		{ "num_hidden_layers", json_integer(1000), "weights" },
+		{ "intermediate_size", json_integer(1 << 24), "weights" },
+		{ "vocab_size", json_integer(60), "embed_tokens" },
+		{ "attention_bias", json_true(), "q_proj.bias" },
+		{ "tie_word_embeddings", json_integer(1), "tie_word_embeddings" },
 		{ "rms_norm_eps", json_real(-1), "norm_eps" },
 	};
 	struct tensors all = tensors_of(&recorded[0]);
@@ -774,8 +891,10 @@ static void test_gguf_vectors(void)
 	struct gguf_file f = { 0 };
 	char path[64];
 	const unsigned char blocks[4096] = { 0 };
-	const char *matrices[] = { "attn_q", "attn_k", "attn_v", "attn_output", "ffn_gate", "ffn_up", "ffn_down" };
-	const char *norms[] = { "blk.0.attn_norm.weight", "blk.0.ffn_norm.weight", "output_norm.weight" };
+	const char *matrices[] = { "attn_q",   "attn_k", "attn_v",  "attn_output",
+				   "ffn_gate", "ffn_up", "ffn_down" };
+	const char *norms[] = { "blk.0.attn_norm.weight", "blk.0.ffn_norm.weight",
+				"output_norm.weight" };
 	const int64_t square[] = { 32, 32 };
 	snprintf(path, sizeof path, "%s/vector.gguf", folder);
 	gguf_text(&f, "general.architecture", "llama");
@@ -790,13 +909,15 @@ static void test_gguf_vectors(void)
 		snprintf(name, sizeof name, "blk.0.%s.weight", matrices[i]);
 		gguf_tensor(&f, name, 2, square, YK_GGUF_F32, blocks, 4096);
 		snprintf(name, sizeof name, "blk.0.%s.bias", matrices[i]);
-		gguf_tensor(&f, name, 1, square, i == 0 ? YK_GGUF_Q4_0 : YK_GGUF_F32, blocks, i == 0 ? 18 : 128);
+		gguf_tensor(&f, name, 1, square, i == 0 ? YK_GGUF_Q4_0 : YK_GGUF_F32, blocks,
+			    i == 0 ? 18 : 128);
 	}
 	for (int i = 0; i < 3; i++)
 		gguf_tensor(&f, norms[i], 1, square, YK_GGUF_F32, blocks, 128);
 	gguf_save(&f, path);
 	yoke_model *m = yoke_model_open(path, NULL);
-	ok(!m && yoke_error_code() == YOKE_EDTYPE && strstr(yoke_error(), "attn_q.bias"), "refused: a bias in Q4_0: %s", yoke_error());
+	ok(!m && yoke_error_code() == YOKE_EDTYPE && strstr(yoke_error(), "attn_q.bias"),
+	   "refused: a bias in Q4_0: %s", yoke_error());
 	yoke_error_clear();
 	yoke_model_free(m);
 }

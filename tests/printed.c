@@ -69,11 +69,12 @@ static void covered(const char *what, bool parts)
 		both += plan.in_steps[k] && plan.in_lists[k];
 		steps += plan.in_steps[k] > 0;
 	}
-	bool good = plan.nodes > 0 && plan.nodes < LIMIT && !missing && !both && (parts || !twice) &&
-		    plan.lines == plan.steps && steps > 0;
+	bool good = plan.nodes > 0 && plan.nodes < LIMIT && !missing && !both &&
+		    (parts || !twice) && plan.lines == plan.steps && steps > 0;
 	if (!good)
 		diag("%.20000s", plan.text);
-	ok(good, "%s: %d nodes in %d steps: %d are missing, %d in two places, %d in a step and a list",
+	ok(good,
+	   "%s: %d nodes in %d steps: %d are missing, %d in two places, %d in a step and a list",
 	   what, plan.nodes, plan.lines, missing, twice, both);
 }
 
@@ -102,7 +103,8 @@ static void step(void)
 	yoke_scope *a = yoke_scope_begin("attn");
 	qkv = yoke_linear(yoke_layer_norm(x, YOKE_NONE, YOKE_NONE, 1e-5), p[0], YOKE_NONE);
 	for (int i = 0; i < 3; i++)
-		part[i] = yoke_reshape(yoke_slice(qkv, 2, i * E, i * E + E, 1), 4, DIMS(B, T, 2, E / 2));
+		part[i] = yoke_reshape(yoke_slice(qkv, 2, i * E, i * E + E, 1), 4,
+				       DIMS(B, T, 2, E / 2));
 	h = yoke_attention(part[0], part[1], part[2], YOKE_NONE, 1, 0, 0.1);
 	h = yoke_lift(yoke_add(x, yoke_linear(yoke_reshape(h, 3, DIMS(B, T, E)), p[1], YOKE_NONE)));
 	yoke_scope_end(a);
@@ -167,7 +169,8 @@ static void copies(void)
 	yoke_tensor *v = yoke_variable("v", yoke_f32, 1, DIMS(64));
 	yoke_assign(v, yoke_add(v, yoke_const(1)));
 	yoke_eval(0, NULL);
-	ok(plan.copies == 0 && strstr(plan.text, "root0+0 in place"), "an update in place is shown");
+	ok(plan.copies == 0 && strstr(plan.text, "root0+0 in place"),
+	   "an update in place is shown");
 	yoke_tensor *kept = yoke_variable("kept", yoke_f32, 1, DIMS(64));
 	yoke_assign(kept, v);
 	yoke_eval(0, NULL);

@@ -20,7 +20,8 @@ static double uniform(int dtype)
 }
 
 // x [rows,cols] of each of `batch`, or transposed, in memory order
-static yoke_tensor *matrix(int dtype, int64_t batch, int64_t rows, int64_t cols, const double *x, bool turned)
+static yoke_tensor *matrix(int dtype, int64_t batch, int64_t rows, int64_t cols, const double *x,
+			   bool turned)
 {
 	if (!turned)
 		return from(dtype, 3, DIMS(batch, rows, cols), x);
@@ -59,10 +60,12 @@ static void in_f32(int dtype, unsigned flags)
 	static double sum[B * M * K], max[B * M * K], g[B * M * K];
 	const bool ta = flags & YOKE_TA, tb = flags & YOKE_TB;
 	char what[80];
-	snprintf(what, sizeof what, "%s to f32%s%s", yoke_dtype_name(dtype), ta ? ", TA" : "", tb ? ", TB" : "");
+	snprintf(what, sizeof what, "%s to f32%s%s", yoke_dtype_name(dtype), ta ? ", TA" : "",
+		 tb ? ", TB" : "");
 	draw(dtype);
 	yoke_scope *s = yoke_scope_begin("product");
-	yoke_tensor *x = matrix(dtype, B, M, K, a, ta), *w = matrix(dtype, 1, K, N, b, tb), *grad[2];
+	yoke_tensor *x = matrix(dtype, B, M, K, a, ta), *w = matrix(dtype, 1, K, N, b, tb),
+		    *grad[2];
 	yoke_tensor *p = yoke_matmul_to(x, w, flags, yoke_f32);
 	ok(yoke_dtype(p) == yoke_f32, "%s: %s", what, yoke_dtype_name(yoke_dtype(p)));
 	get(p, y);
@@ -97,22 +100,27 @@ static void in_f32(int dtype, unsigned flags)
 			const int r = i / cols, c = i % cols;
 			sum[i] = max[i] = 0;
 			for (int j = 0; j < inner; j++) {
-				double t = k ? a[j * K + r] * cot[j * N + c] : cot[r * N + j] * b[c * N + j];
+				double t = k ? a[j * K + r] * cot[j * N + c] :
+					       cot[r * N + j] * b[c * N + j];
 				sum[i] += t;
 				max[i] += fabs(t);
 			}
 			const int m = k ? K : M; // rows of a matrix
-			const double got = (k ? tb : ta) ? g[r / m * m * cols + c * m + r % m] : g[i];
-			worst = fmax(worst, (fabs(got - sum[i]) - 2e-6 * max[i]) / fmax(fabs(sum[i]), 1e-3));
+			const double got =
+				(k ? tb : ta) ? g[r / m * m * cols + c * m + r % m] : g[i];
+			worst = fmax(worst, (fabs(got - sum[i]) - 2e-6 * max[i]) /
+						    fmax(fabs(sum[i]), 1e-3));
 		}
-		ok(yoke_dtype(grad[k]) == dtype && worst < 0.51 * ulp(dtype), "%s, gradient of %s: %s, %.2g ulp", what,
-		   k ? "b" : "a", yoke_dtype_name(yoke_dtype(grad[k])), worst / ulp(dtype));
+		ok(yoke_dtype(grad[k]) == dtype && worst < 0.51 * ulp(dtype),
+		   "%s, gradient of %s: %s, %.2g ulp", what, k ? "b" : "a",
+		   yoke_dtype_name(yoke_dtype(grad[k])), worst / ulp(dtype));
 	}
 	yoke_scope_end(s);
 }
 
 // The product's rows from `first` on, computed separately, as bytes.
-static void rows_alone(int dtype, int to, unsigned flags, int64_t first, int64_t rows, bool mapped, char *bytes)
+static void rows_alone(int dtype, int to, unsigned flags, int64_t first, int64_t rows, bool mapped,
+		       char *bytes)
 {
 	yoke_scope *s = yoke_scope_begin("rows");
 	yoke_tensor *x = matrix(dtype, 1, rows, K, a + first * K, flags & YOKE_TA);
@@ -135,10 +143,12 @@ static void by_row(int dtype, int to, unsigned flags)
 		for (int64_t n = 1; n <= 17; n += n < 5 ? 1 : 6)
 			for (int64_t first = 0; first + n <= B * M; first += 7) {
 				rows_alone(dtype, to, flags, first, n, mapped, part);
-				wrong += memcmp(part, whole + (size_t)first * row, (size_t)n * row) != 0;
+				wrong += memcmp(part, whole + (size_t)first * row,
+						(size_t)n * row) != 0;
 			}
 		ok(!wrong && !yoke_error_code(), "%s to %s by row, flags %u%s: %d blocks differ %s",
-		   yoke_dtype_name(dtype), yoke_dtype_name(to), flags, mapped ? ", a map" : "", wrong, yoke_error());
+		   yoke_dtype_name(dtype), yoke_dtype_name(to), flags, mapped ? ", a map" : "",
+		   wrong, yoke_error());
 	}
 }
 
@@ -150,12 +160,14 @@ static int number(int dtype, uint8_t byte)
 }
 
 // A matrix of them, or its transpose.
-static yoke_tensor *bytes(int dtype, int64_t batch, int64_t rows, int64_t cols, const uint8_t *x, bool turned)
+static yoke_tensor *bytes(int dtype, int64_t batch, int64_t rows, int64_t cols, const uint8_t *x,
+			  bool turned)
 {
 	static uint8_t t[sizeof byte_a > sizeof longest ? sizeof byte_a : sizeof longest];
 	for (int64_t i = 0; i < batch * rows * cols; i++)
 		t[i - i % (rows * cols) + i % cols * rows + i / cols % rows] = x[i];
-	return turned ? yoke_from(dtype, 3, DIMS(batch, cols, rows), t) : yoke_from(dtype, 3, DIMS(batch, rows, cols), x);
+	return turned ? yoke_from(dtype, 3, DIMS(batch, cols, rows), t) :
+			yoke_from(dtype, 3, DIMS(batch, rows, cols), x);
 }
 
 // Bytes to i32: sums are exact, also in a map fused after them, and wrap on overflow.
@@ -173,10 +185,12 @@ static void in_i32(int dtype, unsigned flags)
 	for (int i = 0; i < C; i++) {
 		sum[i] = 0;
 		for (int k = 0; k < K; k++)
-			sum[i] += number(dtype, byte_a[i / N * K + k]) * number(dtype, byte_b[k * N + i % N]);
+			sum[i] += number(dtype, byte_a[i / N * K + k]) *
+				  number(dtype, byte_b[k * N + i % N]);
 	}
 	yoke_scope *s = yoke_scope_begin("bytes");
-	yoke_tensor *x = bytes(dtype, B, M, K, byte_a, flags & YOKE_TA), *w = bytes(dtype, 1, K, N, byte_b, flags & YOKE_TB);
+	yoke_tensor *x = bytes(dtype, B, M, K, byte_a, flags & YOKE_TA),
+		    *w = bytes(dtype, 1, K, N, byte_b, flags & YOKE_TB);
 	yoke_tensor *p = yoke_matmul_to(x, w, flags, yoke_i32);
 	yoke_tensor *half = yoke_mul(yoke_cast(yoke_matmul_to(x, w, flags, yoke_i32), yoke_f32),
 				     yoke_full(yoke_f32, 0, NULL, 0.5));
@@ -185,14 +199,16 @@ static void in_i32(int dtype, unsigned flags)
 	yoke_read(half, scaled, sizeof scaled);
 	for (int i = 0; i < C; i++)
 		wrong += got[i] != sum[i] || scaled[i] != (float)sum[i] / 2;
-	ok(yoke_dtype(p) == yoke_i32 && !wrong && !yoke_error_code(), "%s: %s, %d of %d differ %s", what,
-	   yoke_dtype_name(yoke_dtype(p)), wrong, C, yoke_error());
+	ok(yoke_dtype(p) == yoke_i32 && !wrong && !yoke_error_code(), "%s: %s, %d of %d differ %s",
+	   what, yoke_dtype_name(yoke_dtype(p)), wrong, C, yoke_error());
 	const int steps = sizeof longest, max = dtype == yoke_u8 ? 255 : 128;
 	memset(longest, max, sizeof longest);
-	p = yoke_matmul_to(bytes(dtype, 1, 1, steps, longest, false), bytes(dtype, 1, steps, 1, longest, false), 0, yoke_i32);
+	p = yoke_matmul_to(bytes(dtype, 1, 1, steps, longest, false),
+			   bytes(dtype, 1, steps, 1, longest, false), 0, yoke_i32);
 	const int32_t want_wrapped = (int32_t)((uint32_t)steps * (uint32_t)(max * max));
 	yoke_read(p, got, sizeof *got);
-	ok(*got == want_wrapped, "%s: %d steps of %d: %d, %d", what, steps, max, *got, want_wrapped);
+	ok(*got == want_wrapped, "%s: %d steps of %d: %d, %d", what, steps, max, *got,
+	   want_wrapped);
 	yoke_scope_end(s);
 }
 

@@ -164,8 +164,8 @@ static void test_nodes(const char *backend, bool fuses)
 	int e = model_run(&m);
 	yk_observer_remove(ctx, &c.observer);
 	yk_observer_remove(ctx, &other.observer);
-	ok(c.plans == other.plans && !other.bad_pairs && !ctx->observe.first, "%s: both observers saw everything",
-	   backend);
+	ok(c.plans == other.plans && !other.bad_pairs && !ctx->observe.first,
+	   "%s: both observers saw everything", backend);
 	ok(e == 0 && c.plans >= 1, "%s: %llu plans checked %s", backend,
 	   (unsigned long long)c.plans, yoke_error());
 	ok(!c.bad_nodes, "%s: each node is in one launch or in the list of removed nodes",
@@ -332,7 +332,8 @@ static void test_read(const char *backend)
 	yoke_tensor *a = yoke_variable("a", yoke_f32, 2, (int64_t[]){ SIDE, SIDE });
 	double copies = 1, waits = 0;
 	int e = 0, tries = 0;
-	for (; e == 0 && 10 * copies > waits && tries < TRIES; tries++) { // other load on the machine may delay a copy
+	// other load on the machine may delay a copy
+	for (; e == 0 && 10 * copies > waits && tries < TRIES; tries++) {
 		float got;
 		struct yk_profile *p = yk_profile_new(false);
 		yk_profile_start(p);
@@ -349,8 +350,8 @@ static void test_read(const char *backend)
 		yk_profile_free(p);
 	}
 	ok(e == 0 && 10 * copies <= waits,
-	   "%s: a read copies for %.6f s and waits for %.6f s, at attempt %d %s", backend, copies, waits,
-	   tries, yoke_error());
+	   "%s: a read copies for %.6f s and waits for %.6f s, at attempt %d %s", backend, copies,
+	   waits, tries, yoke_error());
 	yoke_free(a);
 	yoke_use(former);
 	yoke_context_free(ctx);
@@ -401,8 +402,8 @@ static void test_bounds(void)
 	size_t rows = p->rows.n;
 	for (int i = 0; i < 40 && e == 0; i++)
 		e = model_step(&m, 0);
-	ok(e == 0 && p->trace.events + p->trace.counts == 7 && p->trace.dropped > 0, "7 intervals, %llu dropped %s",
-	   (unsigned long long)p->trace.dropped, yoke_error());
+	ok(e == 0 && p->trace.events + p->trace.counts == 7 && p->trace.dropped > 0,
+	   "7 intervals, %llu dropped %s", (unsigned long long)p->trace.dropped, yoke_error());
 	ok(p->rows.n == rows, "40 new plans of equal steps give %zu rows", p->rows.n);
 	yk_profile_free(p);
 	model_free(&m);

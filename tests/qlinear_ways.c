@@ -301,7 +301,8 @@ static void test_zeroing(void)
 int main(void)
 {
 	if (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__)
-		return skip_all("tiles and products of bytes are those of x86, which is little-endian");
+		return skip_all(
+			"tiles and products of bytes are those of x86, which is little-endian");
 	tap_seed();
 	yk_device_cpu();
 	test_faults();

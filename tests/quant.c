@@ -305,7 +305,8 @@ static void test_all_int8(void)
 								  32 * (1 + 4 * i));
 }
 
-// The product is linear in x, so a large step is exact but for rounding, also that of x to integers.
+// The product is linear in x, so a large step is exact but for rounding, also that of x to
+// integers.
 static void test_gradient(int f)
 {
 	const int64_t m = 3, rows = 5, k = formats[f].block;
@@ -528,7 +529,8 @@ int main(int argc, char **argv)
 		test_product(f, 3, 19, 3 * formats[f].block);
 		test_product(f, 7, 13, 3 * formats[f].block);
 		test_product(f, 33, ROWS_MAX - 1, formats[f].block > 32 ? K_MAX : 17 * 32);
-		test_product(f, X_MAX, 24, formats[f].block > 32 ? 512 : 128); // for a vendor's library, if there is one
+		// for a vendor's library, if there is one
+		test_product(f, X_MAX, 24, formats[f].block > 32 ? 512 : 128);
 		test_gradient(f);
 		test_gather(f);
 	}

@@ -40,8 +40,8 @@ static void line(const char *text, const char *want)
 		ok(corrupt == 1 && !list && strstr(said, "f.conf:1: ") && strstr(said, want),
 		   "'%s': %d corrupt, %s%s", text, corrupt, list ? "a quirk, " : "", said);
 	else
-		ok(!corrupt && list && !list->next && !*said, "'%s': %d corrupt, %s%s", text, corrupt,
-		   list ? "a quirk" : "none", said);
+		ok(!corrupt && list && !list->next && !*said, "'%s': %d corrupt, %s%s", text,
+		   corrupt, list ? "a quirk" : "none", said);
 	drop(list);
 }
 
@@ -81,12 +81,13 @@ int main(void)
 	line("a|b|*|device|wh\x01y|where", "no text");
 
 	struct yk_quirk *list = NULL;
-	const char text[] = "\n# a|comment\na|b|*|softmax_backward.bf16/x y|why|where\n|\n\na|b|*|*|why|where";
+	const char text[] =
+		"\n# a|comment\na|b|*|softmax_backward.bf16/x y|why|where\n|\n\na|b|*|*|why|where";
 	int corrupt = yk_quirks_parse(text, "f.conf", &list);
 	ok(corrupt == 1 && list && list->line == 3 && list->op == YOKE_OP_SOFTMAX_BACKWARD &&
-		   list->dtype == yoke_bf16 && !strcmp(list->impl, "x y") && !list->whole && list->next &&
-		   list->next->line == 6 && !list->next->op && !list->next->dtype && !list->next->impl &&
-		   !list->next->next,
+		   list->dtype == yoke_bf16 && !strcmp(list->impl, "x y") && !list->whole &&
+		   list->next && list->next->line == 6 && !list->next->op && !list->next->dtype &&
+		   !list->next->impl && !list->next->next,
 	   "lines are numbered as in the file, and read");
 	drop(list);
 	return done();

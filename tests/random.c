@@ -10,8 +10,8 @@
 //	random.t FIRST COUNT packed   compares only with packed variables, on any backend
 //	random.t FIRST COUNT modes    compares with the interpreter and all modes
 //	random.t FIRST COUNT plain    compares only with the interpreter
-//	random.t FIRST COUNT onnx     writes the first round of each as NAME.onnx for tests/onnx.py, which
-//	                              compares what onnxruntime computes with the interpreter
+//	random.t FIRST COUNT onnx     writes the first round of each as NAME.onnx for tests/onnx.py,
+//	                              which compares what onnxruntime computes with the interpreter
 //
 // By default YOKE_TEST_SEED selects from 28000 programs, YOKE_TEST_SAMPLE=1 runs a tenth of
 // those; YOKE_TEST_LONG=1 runs the first 30000.
@@ -120,7 +120,8 @@ static void evaluate(struct run *r, int n, yoke_tensor *const *t)
 		return;
 	peaks++;
 	if (now.predicted_peak != now.pool_allocated_peak)
-		fail(r, "a peak of %llu bytes was predicted, it was %llu", (unsigned long long)now.predicted_peak,
+		fail(r, "a peak of %llu bytes was predicted, it was %llu",
+		     (unsigned long long)now.predicted_peak,
 		     (unsigned long long)now.pool_allocated_peak);
 }
 
@@ -606,8 +607,8 @@ static void record(struct run *r, const struct stmt *s, struct ends *e)
 		e->in[e->ins++] = r->h[s->out];
 }
 
-// For each element, by how much it may differ in units of 1 + its modulus: the interpreter's bound is for
-// good libraries; infinite if the element is undetermined.
+// For each element, by how much it may differ in units of 1 + its modulus: the interpreter's bound
+// is for good libraries; infinite if the element is undetermined.
 static void write_bounds(const char *name, const struct ends *e)
 {
 	for (int i = 0; i < e->outs; i++) {
@@ -617,7 +618,9 @@ static void write_bounds(const char *name, const struct ends *e)
 		for (int64_t k = 0; k < w->n; k++) {
 			const double x = real ? fabs(w->v[k].d) : 0, bound = w->e[k];
 			const bool open = isnan(bound) || bound > 1e-3 * fmax(1, x);
-			tol[k] = open ? INFINITY : real ? 16 * bound / (1 + (isfinite(x) ? x : 0)) + 1e-5 : 0;
+			tol[k] = open ? INFINITY :
+				 real ? 16 * bound / (1 + (isfinite(x) ? x : 0)) + 1e-5 :
+					0;
 		}
 		onnx_bytes(name, "bound", i, tol, (size_t)w->n * sizeof *tol);
 		free(tol);
@@ -646,7 +649,9 @@ static int write_onnx(uint64_t seed)
 	snprintf(name, sizeof name, "program%llu", (unsigned long long)seed);
 	int status = yoke_error_code() ? -1 : 1;
 	if (status > 0 && !onnx_case(name, e.ins, e.in, e.outs, e.out, 1e-5, NULL))
-		status = yoke_error_code() == YOKE_EUNSUPPORTED && strstr(yoke_error(), "bitcast") ? 0 : -1;
+		status = yoke_error_code() == YOKE_EUNSUPPORTED && strstr(yoke_error(), "bitcast") ?
+				 0 :
+				 -1;
 	if (status > 0)
 		write_bounds(name, &e);
 	if (status < 0)
@@ -670,7 +675,8 @@ static void as_onnx(uint64_t first, int programs)
 		written += status > 0;
 		failed += status < 0;
 	}
-	ok(!failed && written > programs / 2, "%d of %d programs are written as ONNX, %d fail", written, programs, failed);
+	ok(!failed && written > programs / 2, "%d of %d programs are written as ONNX, %d fail",
+	   written, programs, failed);
 	onnx_compare(written);
 }
 
@@ -693,8 +699,8 @@ static bool try_mode(const struct program *p, int mode, bool packs, bool print)
 	bool good = run(p, !mode && !packs, packs, print, why);
 	yoke_setting_set(modes[mode].setting, modes[mode].back);
 	if (!good)
-		diag("program %llu with %s=%s%s: %s", (unsigned long long)p->seed, modes[mode].setting,
-		     modes[mode].value, packs ? ", packed" : "", why);
+		diag("program %llu with %s=%s%s: %s", (unsigned long long)p->seed,
+		     modes[mode].setting, modes[mode].value, packs ? ", packed" : "", why);
 	return good;
 }
 
@@ -737,11 +743,12 @@ static int print_hash(uint64_t first, int programs)
 }
 
 // The output of this program with these settings: a hash of the values that programs read.
-static void hash_of(const char *self, const char *settings, uint64_t first, int programs, char to[32])
+static void hash_of(const char *self, const char *settings, uint64_t first, int programs,
+		    char to[32])
 {
 	char command[4096];
-	snprintf(command, sizeof command, "%s '%s' %llu %d hash", settings, self, (unsigned long long)first,
-		 programs);
+	snprintf(command, sizeof command, "%s '%s' %llu %d hash", settings, self,
+		 (unsigned long long)first, programs);
 	strcpy(to, "none");
 	FILE *f = popen(command, "r");
 	if (f && !fgets(to, 32, f))
@@ -767,7 +774,8 @@ static int compare_packed(uint64_t first, int programs)
 			diag("program %llu: %s", (unsigned long long)p.seed, why);
 		failed += !good || !try_mode(&p, 0, true, false);
 	}
-	ok(!failed, "%d programs packed: %d differ, %llu versions copied", programs, failed, pack_copies);
+	ok(!failed, "%d programs packed: %d differ, %llu versions copied", programs, failed,
+	   pack_copies);
 	return done();
 }
 
@@ -794,8 +802,8 @@ static void padded(const char *self, uint64_t first, int programs)
 {
 	char command[2048];
 	snprintf(command, sizeof command,
-		 "YOKE_BACKEND=fault YOKE_FAULT_MULTIPLE=16 YOKE_ALIGN=2 '%s' %llu %d modes 2>&1", self,
-		 (unsigned long long)first, programs);
+		 "YOKE_BACKEND=fault YOKE_FAULT_MULTIPLE=16 YOKE_ALIGN=2 '%s' %llu %d modes 2>&1",
+		 self, (unsigned long long)first, programs);
 	ok(tap_run(command), "%d programs with padded products", programs);
 }
 
@@ -803,7 +811,8 @@ static void elsewhere(const char *self, uint64_t first)
 {
 	const char *modules = getenv("YOKE_TEST_MODULES"), *opencl = getenv("YOKE_TEST_OPENCL");
 	if (!modules)
-		skip("packed programs on other devices", "YOKE_TEST_MODULES does not say where they are");
+		skip("packed programs on other devices",
+		     "YOKE_TEST_MODULES does not say where they are");
 	tap_plugin_path();
 	setenv("YOKE_FAULT_LAG", "3", 1);
 	if (modules) {
@@ -823,15 +832,16 @@ static void threads(const char *self, uint64_t first, int programs)
 	char one[32], two[32];
 	hash_of(self, "YOKE_THREADS=1", first, programs, one);
 	hash_of(self, "YOKE_THREADS=2", first, programs, two);
-	ok(strlen(one) == 16 && !strcmp(one, two), "%d programs on 1 and 2 threads: %s and %s", programs, one,
-	   two);
+	ok(strlen(one) == 16 && !strcmp(one, two), "%d programs on 1 and 2 threads: %s and %s",
+	   programs, one, two);
 }
 
 // On a device whose queues work late and in random order, and which lacks ops, so that copies and
 // the CPU's work overlap with its own.
 static void late(const char *self, uint64_t first, int programs)
 {
-	static const char *const lacks[] = { "reduce", "contract", "gather,sort", "map", "move,scatter_add" };
+	static const char *const lacks[] = { "reduce", "contract", "gather,sort", "map",
+					     "move,scatter_add" };
 	const char *modules = getenv("YOKE_TEST_MODULES");
 	char want[32], got[32], settings[2400];
 	if (!modules) {
@@ -840,13 +850,15 @@ static void late(const char *self, uint64_t first, int programs)
 	}
 	hash_of(self, "YOKE_BACKEND=cpu", first, programs, want);
 	for (size_t k = 0; k < sizeof lacks / sizeof *lacks; k++) {
-		snprintf(settings, sizeof settings,
-			 "YOKE_PLUGIN_PATH='%s' YOKE_BACKEND=fault YOKE_FAULT_HOST=0 YOKE_FAULT_DEFER=1 "
-			 "YOKE_FAULT_CHANCE=%llu YOKE_FAULT_LACKS=%s", modules,
-			 (unsigned long long)(first + k), lacks[k]);
+		snprintf(
+			settings, sizeof settings,
+			"YOKE_PLUGIN_PATH='%s' YOKE_BACKEND=fault YOKE_FAULT_HOST=0 YOKE_FAULT_DEFER=1 "
+			"YOKE_FAULT_CHANCE=%llu YOKE_FAULT_LACKS=%s",
+			modules, (unsigned long long)(first + k), lacks[k]);
 		hash_of(self, settings, first, programs, got);
-		ok(strlen(got) == 16 && !strcmp(got, want), "%d programs on late queues without %s: %s and %s",
-		   programs, lacks[k], got, want);
+		ok(strlen(got) == 16 && !strcmp(got, want),
+		   "%d programs on late queues without %s: %s and %s", programs, lacks[k], got,
+		   want);
 	}
 }
 
@@ -882,7 +894,8 @@ int main(int argc, char **argv)
 	// programs
 	ok(skipped < checked / 5, "most elements are determined");
 	ok(plan_hits > 0, "plans are reused");
-	ok(pack_copies > 0, "%llu versions of packed variables were copied to their offsets", pack_copies);
+	ok(pack_copies > 0, "%llu versions of packed variables were copied to their offsets",
+	   pack_copies);
 	threads(argv[0], first, programs);
 	late(argv[0], first, tap_cases(100, 2000));
 	elsewhere(argv[0], first);

@@ -23,7 +23,8 @@ struct node {
 	int uses;    // variables from which it was computed directly, as bits
 	int replaced; // number of the evaluation before which one of these was replaced, -1: none
 	bool back;    // part of a gradient
-	bool shared;  // several variables had it at once: one value, but only until the graph is emptied
+	// several variables had it at once: one value, but only until the graph is emptied
+	bool shared;
 	double x[N];
 };
 
@@ -55,7 +56,9 @@ static void trace(const char *what, int a, int b, int to)
 static int append(enum op op, int a, int b, double c)
 {
 	struct node *n = &node[nodes];
-	*n = (struct node){ .op = op, .a = a, .b = b, .c = c, .leaf_of = -1, .replaced = -1, .back = back };
+	*n = (struct node){
+		.op = op, .a = a, .b = b, .c = c, .leaf_of = -1, .replaced = -1, .back = back
+	};
 	for (int i = 0; i < N; i++) {
 		double x = a < 0 ? 0 : node[a].x[i], y = b < 0 ? 0 : node[b].x[i];
 		switch (op) {
@@ -123,7 +126,8 @@ static int differentiate(int y, int p)
 		} else if (n.op == SIN) {
 			add_to(&cot[n.a], append(MUL, cot[k], append(COS, n.a, -1, 0), 0));
 		} else if (n.op == COS) {
-			add_to(&cot[n.a], append(MUL, cot[k], append(NEG, append(SIN, n.a, -1, 0), -1, 0), 0));
+			add_to(&cot[n.a],
+			       append(MUL, cot[k], append(NEG, append(SIN, n.a, -1, 0), -1, 0), 0));
 		} else if (n.op == SCALE) {
 			add_to(&cot[n.a], append(SCALE, cot[k], -1, n.c));
 		}
@@ -154,7 +158,8 @@ static bool may_be_released(int y)
 // Does a gradient of y by p go through another gradient's operations?
 static bool goes_through_gradient(int y, int p)
 {
-	static uint8_t on[NODES]; // 1: there is a path from y; 2: there is one with such an operation
+	// 1: there is a path from y; 2: there is one with such an operation
+	static uint8_t on[NODES];
 	memset(on, 0, (size_t)nodes);
 	on[y] = 1;
 	for (int k = y; k > p; k--) {
@@ -171,8 +176,9 @@ static bool goes_through_gradient(int y, int p)
 static void wrong(const char *what, int at, double got, double want)
 {
 	if (!bad)
-		diag("program %llu: %s: element %d is %.17g, want %.17g; %s", (unsigned long long)seed, what, at, got,
-		     want, yoke_error_code() ? yoke_error() : "no error");
+		diag("program %llu: %s: element %d is %.17g, want %.17g; %s",
+		     (unsigned long long)seed, what, at, got, want,
+		     yoke_error_code() ? yoke_error() : "no error");
 	bad = true;
 }
 
@@ -232,7 +238,8 @@ static yoke_tensor *pick(int *n)
 static int bit_of(const yoke_tensor *t)
 {
 	for (int v = 0; v < VARIABLES; v++)
-		if (variable[v].t == t && (node[variable[v].node].leaf_of < 0 || node[variable[v].node].leaf_of == v))
+		if (variable[v].t == t &&
+		    (node[variable[v].node].leaf_of < 0 || node[variable[v].node].leaf_of == v))
 			return 1 << v;
 	return 0;
 }
@@ -314,7 +321,8 @@ static void update(void)
 		give_version(v, n);
 		yoke_free(less);
 		yoke_free(next);
-	} else if (yoke_error_code() == YOKE_ERELEASED) { // x depends on the variable through a released value
+	} else if (yoke_error_code() ==
+		   YOKE_ERELEASED) { // x depends on the variable through a released value
 		forgotten++;
 		yoke_error_clear();
 	}
@@ -359,7 +367,8 @@ static void gradient(void)
 	}
 	const int n = differentiate(y, p);
 	collected |= yk_current()->history.collected > 0; // long graphs are, without a statement
-	if (err == YOKE_ERELEASED && collected && (may_be_released(n) || goes_through_gradient(y, p))) {
+	if (err == YOKE_ERELEASED && collected &&
+	    (may_be_released(n) || goes_through_gradient(y, p))) {
 		forgotten++;
 		yoke_error_clear();
 		return;
@@ -386,7 +395,8 @@ static void close_scope(void)
 			value[k].t = NULL;
 	for (int v = 0; v < VARIABLES && !depth; v++) {
 		if (variable[v].assigned)
-			give_version(v, append(STOP, variable[v].node, -1, 0)), node[nodes - 1].leaf_of = v;
+			give_version(v, append(STOP, variable[v].node, -1, 0)),
+				node[nodes - 1].leaf_of = v;
 		variable[v].assigned = false;
 	}
 }
@@ -412,7 +422,8 @@ static void statement(void)
 	case 14: put(); return;
 	case 15:
 		if (depth < 2 && scope[depth] == NULL)
-			scope[depth] = yoke_scope_begin("random"), depth++, trace("scope", depth, 0, 0);
+			scope[depth] = yoke_scope_begin("random"), depth++,
+			trace("scope", depth, 0, 0);
 		return;
 	case 16:
 		if (depth > 0) {
@@ -475,7 +486,8 @@ int main(int argc, char **argv)
 		program();
 		failed += bad;
 	}
-	ok(!failed, "%d random programs from %llu on: %d differ", programs, (unsigned long long)first, failed);
+	ok(!failed, "%d random programs from %llu on: %d differ", programs,
+	   (unsigned long long)first, failed);
 	ok(compared > 4 * refused && compared > 20 * forgotten,
 	   "%ld values compared, %ld refused because a version was overwritten, %ld "
 	   "since it was forgotten", compared, refused, forgotten);

@@ -134,43 +134,39 @@ static int64_t at(const struct val *x, int rank, const int64_t *ix)
 		X(SQUARE, square)
 #define OPS_EXACT(X) OPS_WHOLE(X) X(STOP_GRAD, stop_grad)
 #define OPS_NEAR(X) \
-	X(EXP, exp) \
-	X(LOG, log) X(LOG1P, log1p) X(EXPM1, expm1) X(SQRT, sqrt) X(RSQRT, rsqrt) \
-		X(RECIP, recip) X(SIN, sin) X(COS, cos) X(TANH, tanh) \
-			X(SIGMOID, sigmoid) X(ERF, erf)
+	X(EXP, exp) X(LOG, log) X(LOG1P, log1p) X(EXPM1, expm1) X(SQRT, sqrt) X(RSQRT, rsqrt) \
+	X(RECIP, recip) X(SIN, sin) X(COS, cos) X(TANH, tanh) X(SIGMOID, sigmoid) X(ERF, erf)
 #define OPS_BINARY(X) \
-	X(ADD, add) \
-	X(SUB, sub) X(MUL, mul) X(DIV, div) X(MIN, min) X(MAX, max) X(MOD, mod) X(POW, pow)
+	X(ADD, add) X(SUB, sub) X(MUL, mul) X(DIV, div) X(MIN, min) X(MAX, max) X(MOD, mod) \
+	X(POW, pow)
 #define OPS_BITS(X) X(SHL, shl) X(SHR, shr) X(AND, and) X(OR, or) X(XOR, xor)
 #define OPS_COMPARE(X) \
 	X(EQ, eq) X(NE, ne) X(LT, lt) X(LE, le) X(GT, gt) X(GE, ge)
 #define OPS_REDUCE(X) \
-	X(SUM, sum) \
-	X(PROD, prod) X(MEAN, mean) X(REDUCE_MAX, reduce_max) X(REDUCE_MIN, reduce_min)
+	X(SUM, sum) X(PROD, prod) X(MEAN, mean) X(REDUCE_MAX, reduce_max) \
+	X(REDUCE_MIN, reduce_min)
 #define OPS_ARG(X) X(ARGMAX, argmax) X(ARGMIN, argmin)
 #define OPS_TEST(X) X(NOT, not ) X(ISFINITE, isfinite) X(CONTIGUOUS, contiguous)
 #define OPS_TRUTH(X) X(ANY, any) X(ALL, all)
 #define OPS_SCAN(X) X(CUMSUM, cumsum) X(CUMPROD, cumprod)
 #define OPS_REST(X) \
-	X(CLAMP, clamp) \
-	X(SORT, sort) X(ORDER, order) X(SELECT, select) X(CAST, cast) X(MATMUL, matmul) \
-		X(RESHAPE, reshape) X(BITCAST, bitcast) X(PERMUTE, permute) X(BROADCAST, broadcast_to) \
-			X(SLICE, slice) X(FLIP, flip) X(PAD, pad) X(CONCAT, concat) \
-				X(SLICE_UPDATE, slice_update) X(GATHER, gather) \
-					X(SCATTER_ADD, scatter_add) X(FULL, full) \
-						X(IOTA, iota)
+	X(CLAMP, clamp) X(SORT, sort) X(ORDER, order) X(SELECT, select) X(CAST, cast) \
+	X(MATMUL, matmul) X(RESHAPE, reshape) X(BITCAST, bitcast) X(PERMUTE, permute) \
+	X(BROADCAST, broadcast_to) X(SLICE, slice) X(FLIP, flip) X(PAD, pad) X(CONCAT, concat) \
+	X(SLICE_UPDATE, slice_update) X(GATHER, gather) X(SCATTER_ADD, scatter_add) \
+	X(FULL, full) X(IOTA, iota)
 #define OPS(X) \
-	OPS_EXACT(X) \
-	OPS_NEAR(X) OPS_BINARY(X) OPS_BITS(X) OPS_COMPARE(X) OPS_REDUCE(X) OPS_ARG(X) OPS_TRUTH(X) \
-		OPS_TEST(X) OPS_SCAN(X) OPS_REST(X)
+	OPS_EXACT(X) OPS_NEAR(X) OPS_BINARY(X) OPS_BITS(X) OPS_COMPARE(X) OPS_REDUCE(X) \
+	OPS_ARG(X) OPS_TRUTH(X) OPS_TEST(X) OPS_SCAN(X) OPS_REST(X)
 #define NUMBER(name, function) name,
 enum op { OPS(NUMBER) OPS_END };
 
 #define CODE(name, function) [name] = YOKE_MAP_##name,
-static const uint16_t codes[OPS_END] = { OPS_WHOLE(CODE) OPS_NEAR(CODE) OPS_BINARY(CODE) OPS_BITS(CODE)
-					 OPS_COMPARE(CODE)
-					 [NOT] = YOKE_MAP_NOT, [ISFINITE] = YOKE_MAP_ISFINITE,
-					 [SELECT] = YOKE_MAP_SELECT, [CAST] = YOKE_MAP_CAST };
+static const uint16_t codes[OPS_END] = {
+	OPS_WHOLE(CODE) OPS_NEAR(CODE) OPS_BINARY(CODE) OPS_BITS(CODE) OPS_COMPARE(CODE)[NOT] =
+		YOKE_MAP_NOT,
+	[ISFINITE] = YOKE_MAP_ISFINITE, [SELECT] = YOKE_MAP_SELECT, [CAST] = YOKE_MAP_CAST
+};
 
 static struct yk_expected known(const struct val *x, int64_t k)
 {
@@ -197,9 +193,13 @@ static bool is_vague(int code, const struct yk_expected *in)
 }
 
 // An op's instruction on operands broadcast to dims, by the conformance interpreter.
-static struct val *do_map(int op, int dtype, struct val *const *x, int n, int rank, const int64_t *dims)
+static struct val *do_map(int op, int dtype, struct val *const *x, int n, int rank,
+			  const int64_t *dims)
 {
-	struct yoke_map m = { .size = sizeof m, .ninsn = (uint16_t)(n + 1), .nin = (uint16_t)n, .nout = 1,
+	struct yoke_map m = { .size = sizeof m,
+			      .ninsn = (uint16_t)(n + 1),
+			      .nin = (uint16_t)n,
+			      .nout = 1,
 			      .out = { (uint16_t)n } };
 	struct val *y = val_new(dtype, rank, dims);
 	int64_t ix[YOKE_MAX_RANK] = { 0 };
@@ -207,7 +207,9 @@ static struct val *do_map(int op, int dtype, struct val *const *x, int n, int ra
 	const bool zero = op == SIGN || op == MIN || op == MAX; // may have either sign
 
 	for (int i = 0; i < n; i++)
-		m.insn[i] = (struct yoke_insn){ YOKE_MAP_INPUT, (uint8_t)x[i]->dtype, 0, (uint16_t)i, 0, 0 };
+		m.insn[i] = (struct yoke_insn){
+			YOKE_MAP_INPUT, (uint8_t)x[i]->dtype, 0, (uint16_t)i, 0, 0
+		};
 	m.insn[n] = (struct yoke_insn){ (uint16_t)code, (uint8_t)dtype, 0, 0, n > 1, 2 };
 	for (int64_t k = 0; k < y->n; k++, next_index(rank, dims, ix)) {
 		struct yk_expected in[3] = { { 0 } }, v[4];
@@ -216,7 +218,8 @@ static struct val *do_map(int op, int dtype, struct val *const *x, int n, int ra
 		yk_program_at(&m, in, 0, false, v);
 		bool vague = v[n].loose || (is_real(dtype) && is_vague(code, in));
 		if (is_real(dtype))
-			set_real(y, k, v[n].f, vague ? NAN : v[n].tol + (zero && v[n].f == 0 ? ZERO : 0), 0);
+			set_real(y, k, v[n].f,
+				 vague ? NAN : v[n].tol + (zero && v[n].f == 0 ? ZERO : 0), 0);
 		else
 			set_int(y, k, (uint64_t)v[n].i, vague);
 	}
@@ -259,7 +262,8 @@ static double ahead(int op, const struct val *x, int64_t j, int64_t i)
 		       largest   ? x->v[j].i > x->v[i].i :
 				x->v[j].i < x->v[i].i;
 	double a = x->v[j].d, b = x->v[i].d;
-	if (isnan(b) && !isnan(x->e[i])) // the first NaN wins; a bound applies to the numbers beside it
+	// the first NaN wins; a bound applies to the numbers beside it
+	if (isnan(b) && !isnan(x->e[i]))
 		return 0;
 	if (isnan(a) && !isnan(x->e[j]) && !isnan(x->e[i]))
 		return 1;
@@ -511,11 +515,13 @@ static struct val *do_same(const struct val *x, int rank, const int64_t *dims)
 // undetermined.
 static struct val *do_bitcast(const struct val *x, int dtype, int rank, const int64_t *dims)
 {
-	const int64_t was = (int64_t)yoke_dtype_size(x->dtype), size = (int64_t)yoke_dtype_size(dtype);
+	const int64_t was = (int64_t)yoke_dtype_size(x->dtype),
+		      size = (int64_t)yoke_dtype_size(dtype);
 	struct val *y = val_new(dtype, rank, dims);
 	char *bytes = malloc((size_t)(x->n * was) + 1);
 	for (int64_t k = 0; k < x->n; k++)
-		store(x->dtype, (struct value){ is_real(x->dtype) ? x->v[k].d : 0, x->v[k].i }, bytes + k * was);
+		store(x->dtype, (struct value){ is_real(x->dtype) ? x->v[k].d : 0, x->v[k].i },
+		      bytes + k * was);
 	for (int64_t k = 0; k < y->n; k++) {
 		struct value v = load(dtype, bytes + k * size);
 		if (is_real(dtype))

@@ -23,7 +23,8 @@ struct slot {
 	int kind, dtype, rank, state, depth; // depth: of the scope that owns it
 	bool kept, held;                     // held: to the end of the program
 	bool released;                          // an evaluation computed it, and kept no bytes
-	uint64_t of[SLOTS / 64 + 1];         // slots from which it, or a variable's version, is computed
+	// slots from which it, or a variable's version, is computed
+	uint64_t of[SLOTS / 64 + 1];
 	int64_t dims[YOKE_MAX_RANK], n;
 };
 
@@ -336,8 +337,9 @@ static int gen_bitcast(struct program *p, int x)
 	int64_t was = (int64_t)yoke_dtype_size(s.dtype), size = (int64_t)yoke_dtype_size(dtype);
 	if (dtype == s.dtype || dtype == yoke_bool || (was != size && !s.rank))
 		return x;
-	if (was != size && (s.dims[s.rank - 1] * was % size || s.n * was > p->largest * size ||
-			    s.dims[s.rank - 1] * was > 128 * size)) // products of long axes would be large
+	if (was != size &&
+	    (s.dims[s.rank - 1] * was % size || s.n * was > p->largest * size ||
+	     s.dims[s.rank - 1] * was > 128 * size)) // products of long axes would be large
 		return x;
 	if (was != size)
 		s.dims[s.rank - 1] = s.dims[s.rank - 1] * was / size;

@@ -57,17 +57,34 @@ static void nap(int64_t microseconds)
 	nanosleep(&t, NULL);
 }
 
-enum { ALL_REDUCE, LIST, REDUCE_SCATTER, ALL_GATHER, BROADCAST, REDUCE, ALL_TO_ALL, SHARES, REDUCED, WHATS };
-static const char *const names[] = { "all_reduce", "all_reduce_list", "reduce_scatter", "all_gather", "broadcast",
-				     "reduce", "all_to_all", "gather_shares", "reduce_shares" };
-static const int dtypes[] = { yoke_f32, yoke_f64, yoke_f16, yoke_bf16, yoke_i8, yoke_u8, yoke_i32, yoke_i64 };
+enum {
+	ALL_REDUCE,
+	LIST,
+	REDUCE_SCATTER,
+	ALL_GATHER,
+	BROADCAST,
+	REDUCE,
+	ALL_TO_ALL,
+	SHARES,
+	REDUCED,
+	WHATS
+};
+static const char *const names[] = { "all_reduce", "all_reduce_list", "reduce_scatter",
+				     "all_gather", "broadcast",       "reduce",
+				     "all_to_all", "gather_shares",   "reduce_shares" };
+static const int dtypes[] = { yoke_f32, yoke_f64, yoke_f16, yoke_bf16,
+			      yoke_i8,  yoke_u8,  yoke_i32, yoke_i64 };
 
 // The rank that owns element i of three tensors with n/3, n/3 and the remaining elements: their
 // chunks begin at every now.unit-th element of each.
 static int owner_of(int64_t i)
 {
-	const int64_t third = now.n / 3, start = i < third ? 0 : i < 2 * third ? third : 2 * third,
-		      share = (now.n + now.ranks - 1) / now.ranks, piece = now.unit ? (i - start) / now.unit * now.unit : 0;
+	const int64_t third = now.n / 3,
+		      start = i < third     ? 0 :
+			      i < 2 * third ? third :
+					      2 * third,
+		      share = (now.n + now.ranks - 1) / now.ranks,
+		      piece = now.unit ? (i - start) / now.unit * now.unit : 0;
 	return (int)((start + piece) / share);
 }
 
@@ -94,13 +111,14 @@ static int64_t share_of(int rank, int64_t *first)
 // The sums of the rank's shard, at their positions; -1 elsewhere.
 static yoke_tensor *reduced_shares(yoke_group *g, yoke_tensor *x)
 {
-	int64_t first, n = share_of(yoke_group_rank(g), &first), front = first, back = now.n - first - n;
+	int64_t first, n = share_of(yoke_group_rank(g), &first), front = first,
+		       back = now.n - first - n;
 	yoke_tensor *part[3];
 	cut_in_three(x, part);
 	yoke_tensor *mine = yk_reduce_shards(g, now.unit, 3, part);
 	if (yoke_count(mine) != (n ? n : 1))
-		complain("rank %d: a share of %lld elements, not %lld", yoke_group_rank(g), (long long)yoke_count(mine),
-			 (long long)n);
+		complain("rank %d: a share of %lld elements, not %lld", yoke_group_rank(g),
+			 (long long)yoke_count(mine), (long long)n);
 	part[0] = yoke_full(now.dtype, 1, &front, 1);
 	part[1] = yoke_slice(mine, 0, 0, n, 1);
 	part[2] = yoke_full(now.dtype, 1, &back, 1);
@@ -113,7 +131,9 @@ static yoke_tensor *shares(yoke_group *g, yoke_tensor *x)
 	const int64_t one = 1;
 	int64_t first;
 	const int64_t n = share_of(yoke_group_rank(g), &first);
-	yoke_tensor *mine = n ? yoke_slice(x, 0, first, first + n, 1) : yoke_full(now.dtype, 1, &one, 0), *part[3];
+	yoke_tensor *mine = n ? yoke_slice(x, 0, first, first + n, 1) :
+				yoke_full(now.dtype, 1, &one, 0),
+		    *part[3];
 	cut_in_three(yoke_full(now.dtype, 1, &now.n, 0), part);
 	yk_gather_shards(g, now.unit, 3, part, mine, part);
 	return yoke_concat(3, part, 0);
@@ -163,7 +183,9 @@ static int one_case(yoke_group *g, void *unused)
 static double pair(double a, double b)
 {
 	if (now.kind == YOKE_REDUCE_SUM)
-		return now.dtype == yoke_f64 ? a + b : yk_num_real(now.dtype) ? (double)((float)a + (float)b) : 0;
+		return now.dtype == yoke_f64  ? a + b :
+		       yk_num_real(now.dtype) ? (double)((float)a + (float)b) :
+						0;
 	if (isnan(a) || isnan(b))
 		return NAN;
 	return now.kind == YOKE_REDUCE_MAX ? (a > b ? a : b) : (a < b ? a : b);
@@ -189,7 +211,8 @@ static struct yk_num reduced(int64_t i)
 		x[r] = input(r, i);
 	for (int d = 1; d < now.ranks; d *= 2)
 		for (int k = 0; k + d < now.ranks; k += 2 * d)
-			x[k] = (struct yk_num){ pair(x[k].f, x[k + d].f), pair_int(x[k].i, x[k + d].i) };
+			x[k] = (struct yk_num){ pair(x[k].f, x[k + d].f),
+						pair_int(x[k].i, x[k + d].i) };
 	return x[0];
 }
 
@@ -217,14 +240,16 @@ static struct yk_num wanted(int r, int64_t i)
 // doubling.
 static void check_sent(void)
 {
-	const uint64_t bytes = (uint64_t)now.n * yoke_dtype_size(now.dtype), others = (uint64_t)now.ranks - 1;
+	const uint64_t bytes = (uint64_t)now.n * yoke_dtype_size(now.dtype),
+		       others = (uint64_t)now.ranks - 1;
 	const bool twice = now.what == ALL_REDUCE || now.what == LIST;
 	uint64_t sent = 0;
 	for (int r = 0; r < now.ranks; r++)
 		sent += now.sent[r];
 	const uint64_t want = others * bytes * (twice ? 2 : now.what == ALL_GATHER ? now.ranks : 1);
 	if (now.what != REDUCE && now.what != BROADCAST && sent != want)
-		complain("%llu bytes were sent, not %llu", (unsigned long long)sent, (unsigned long long)want);
+		complain("%llu bytes were sent, not %llu", (unsigned long long)sent,
+			 (unsigned long long)want);
 }
 
 static double in_any_order; // relative tolerance of sums, as a fraction of the sum of magnitudes
@@ -243,10 +268,14 @@ static double magnitude(int64_t i)
 static bool is_near(struct yk_num got, struct yk_num want, int r, int64_t i)
 {
 	const double all = 1.01 * now.ranks;
-	const double unit = now.dtype == yoke_bf16 ? all * 0x1p-8 : now.dtype == yoke_f16 ? all * 0x1p-11 : in_any_order;
-	if (!in_any_order || now.kind != YOKE_REDUCE_SUM || now.what == ALL_GATHER || now.what == SHARES)
+	const double unit = now.dtype == yoke_bf16 ? all * 0x1p-8 :
+			    now.dtype == yoke_f16  ? all * 0x1p-11 :
+						     in_any_order;
+	if (!in_any_order || now.kind != YOKE_REDUCE_SUM || now.what == ALL_GATHER ||
+	    now.what == SHARES)
 		return false;
-	return fabs(got.f - want.f) <= unit * magnitude(now.what == REDUCE_SCATTER ? r * now.results + i : i);
+	return fabs(got.f - want.f) <=
+	       unit * magnitude(now.what == REDUCE_SCATTER ? r * now.results + i : i);
 }
 
 static void check(int first, int end)
@@ -254,11 +283,17 @@ static void check(int first, int end)
 	const size_t size = yoke_dtype_size(now.dtype);
 	for (int r = first; r < end; r++)
 		for (int64_t i = 0; i < now.results && !bad; i++) {
-			struct yk_num got = yk_num_load((char *)now.out[r] + (size_t)i * size, now.dtype), want = wanted(r, i);
+			struct yk_num got = yk_num_load((char *)now.out[r] + (size_t)i * size,
+							now.dtype),
+				      want = wanted(r, i);
 			want.f = yk_num_real(now.dtype) ? yk_num_round(want.f, now.dtype) : 0;
-			if (!(got.f == want.f || (isnan(got.f) && isnan(want.f)) || is_near(got, want, r, i)) || got.i != want.i)
-				complain("rank %d, element %lld: got %.17g, %lld, wanted %.17g, %lld", r, (long long)i,
-					 got.f, (long long)got.i, want.f, (long long)want.i);
+			if (!(got.f == want.f || (isnan(got.f) && isnan(want.f)) ||
+			      is_near(got, want, r, i)) ||
+			    got.i != want.i)
+				complain(
+					"rank %d, element %lld: got %.17g, %lld, wanted %.17g, %lld",
+					r, (long long)i, got.f, (long long)got.i, want.f,
+					(long long)want.i);
 		}
 }
 
@@ -267,14 +302,17 @@ static void fill(void *to, int64_t n)
 	const size_t size = yoke_dtype_size(now.dtype);
 	for (int64_t i = 0; i < n; i++) {
 		const int wild = (int)rnd_int(0, 40);
-		struct yk_num x = { wild ? rnd_real(-100, 100) : now.kind == YOKE_REDUCE_SUM ? 1e-3 : NAN,
+		struct yk_num x = { wild                        ? rnd_real(-100, 100) :
+				    now.kind == YOKE_REDUCE_SUM ? 1e-3 :
+								  NAN,
 				    yk_num_wrap(rnd(), now.dtype) };
 		yk_num_store((char *)to + (size_t)i * size, x, now.dtype);
 	}
 }
 
 // world: NULL, all ranks are threads; otherwise that of this process.
-static bool run_case(yoke_group *world, int what, int kind, int dtype, int ranks, int64_t n, bool late)
+static bool run_case(yoke_group *world, int what, int kind, int dtype, int ranks, int64_t n,
+		     bool late)
 {
 	now.what = what;
 	now.kind = kind;
@@ -310,8 +348,8 @@ static bool run_case(yoke_group *world, int what, int kind, int dtype, int ranks
 		free(now.out[r]);
 	}
 	if (bad)
-		diag("%s of %lld %s, kind %d, %d ranks: %s", names[what], (long long)n, yoke_dtype_name(dtype), kind, ranks,
-		     wrong);
+		diag("%s of %lld %s, kind %d, %d ranks: %s", names[what], (long long)n,
+		     yoke_dtype_name(dtype), kind, ranks, wrong);
 	return !bad;
 }
 
@@ -328,40 +366,53 @@ static void collectives(void)
 		int failed = 0, cases = 0;
 		for (int ranks = 1; ranks <= LIMIT; ranks++)
 			for (int d = 0; d < 8; d++) {
-				const int64_t n = (d + ranks + what) % 9 == 8 ? ranks - 1 : sizes[(d * 5 + ranks + what) % 9];
-				if (((uint64_t)(d * 3 + ranks + what) + tap_seed_value()) % 4 && !tap_long())
+				const int64_t n = (d + ranks + what) % 9 == 8 ?
+							  ranks - 1 :
+							  sizes[(d * 5 + ranks + what) % 9];
+				if (((uint64_t)(d * 3 + ranks + what) + tap_seed_value()) % 4 &&
+				    !tap_long())
 					continue;
-				failed += !run_case(NULL, what, sums(what) ? (int)rnd_int(1, 3) : YOKE_REDUCE_SUM, dtypes[d], ranks, n,
-						    rnd() % 3 == 0);
+				failed +=
+					!run_case(NULL, what,
+						  sums(what) ? (int)rnd_int(1, 3) : YOKE_REDUCE_SUM,
+						  dtypes[d], ranks, n, rnd() % 3 == 0);
 				cases++;
 			}
 		ok(!failed, "%s, 1 to %d ranks, all dtypes: %d cases", names[what], LIMIT, cases);
 	}
 	if (tap_long())
-		ok(run_case(NULL, ALL_REDUCE, YOKE_REDUCE_SUM, yoke_f32, 5, 1000003, false), "all_reduce of 1,000,003");
+		ok(run_case(NULL, ALL_REDUCE, YOKE_REDUCE_SUM, yoke_f32, 5, 1000003, false),
+		   "all_reduce of 1,000,003");
 	else
-		ok(run_case(NULL, ALL_REDUCE, YOKE_REDUCE_SUM, yoke_f32, 3, 100003, false), "all_reduce of 100,003");
+		ok(run_case(NULL, ALL_REDUCE, YOKE_REDUCE_SUM, yoke_f32, 3, 100003, false),
+		   "all_reduce of 100,003");
 }
 
 // By messages between threads: the same numbers with every algorithm but the ring, whose sums have
 // another order.
 static void by_messages(void)
 {
-	static const char *const ways[] = { "tree", "doubling", "halving", "pairwise", "ring", "2d" };
+	static const char *const ways[] = {
+		"tree", "doubling", "halving", "pairwise", "ring", "2d"
+	};
 	for (int way = 0; way < 6; way++) {
 		int failed = 0;
 		yoke_setting_set("dist.algorithm", ways[way]);
 		counts_bytes = way == 3;
 		for (int k = 0; k < tap_cases(9, 300); k++) {
 			const bool ring = way == 4;
-			const int what = k % 3 ? (int)rnd_int(0, WHATS - 1 - ring) : ALL_REDUCE, ranks = (int)rnd_int(2, LIMIT);
+			const int what = k % 3 ? (int)rnd_int(0, WHATS - 1 - ring) : ALL_REDUCE,
+				  ranks = (int)rnd_int(2, LIMIT);
 			const int kind = ring || !sums(what) ? YOKE_REDUCE_MAX : (int)rnd_int(1, 3);
-			failed += !run_case(NULL, what, sums(what) ? kind : YOKE_REDUCE_SUM, dtypes[rnd_int(0, 7)], ranks,
-					    rnd_int(0, 3) ? rnd_int(0, 40) : rnd_int(1000, 9000), k % 4 == 0);
+			failed += !run_case(NULL, what, sums(what) ? kind : YOKE_REDUCE_SUM,
+					    dtypes[rnd_int(0, 7)], ranks,
+					    rnd_int(0, 3) ? rnd_int(0, 40) : rnd_int(1000, 9000),
+					    k % 4 == 0);
 		}
 		ok(!failed, "by messages: %s", ways[way]);
 	}
-	ok(run_case(NULL, ALL_REDUCE, YOKE_REDUCE_SUM, yoke_i32, 5, 1000, false), "the ring's sum of integers");
+	ok(run_case(NULL, ALL_REDUCE, YOKE_REDUCE_SUM, yoke_i32, 5, 1000, false),
+	   "the ring's sum of integers");
 	yoke_setting_set("dist.algorithm", "");
 	counts_bytes = true;
 }
@@ -374,7 +425,8 @@ static int one_sum(yoke_group *g, void *unused)
 	const int64_t n = 250;
 	(void)unused;
 	yoke_scope *s = yoke_scope_begin("link");
-	yoke_tensor *x = yoke_full(yoke_f32, 1, &n, 1 + yoke_group_rank(g)), *y = yoke_all_reduce(g, YOKE_REDUCE_SUM, x);
+	yoke_tensor *x = yoke_full(yoke_f32, 1, &n, 1 + yoke_group_rank(g)),
+		    *y = yoke_all_reduce(g, YOKE_REDUCE_SUM, x);
 	float got[250];
 	int err = y ? yoke_read(y, got, sizeof got) : yoke_error_code();
 	for (int i = 0; i < n && !err; i++)
@@ -392,18 +444,23 @@ static double sum_by(const char *algorithm)
 	const int err = yoke_group_run(4, NULL, one_sum, NULL);
 	clock_gettime(CLOCK_MONOTONIC, &to);
 	yoke_setting_set("dist.algorithm", "");
-	return err ? 0 : (double)(to.tv_sec - from.tv_sec) + 1e-9 * (double)(to.tv_nsec - from.tv_nsec);
+	return err ? 0 :
+		     (double)(to.tv_sec - from.tv_sec) + 1e-9 * (double)(to.tv_nsec - from.tv_nsec);
 }
 
 static void slow_link(void)
 {
 	bad = 0;
 	yoke_setting_set("dist.link", "0.01,1e-5"); // 20 ms for 1000 bytes
-	ok(sum_by("doubling") >= 0.04 && !bad, "dist.link: two messages in sequence take their time %s", wrong);
+	ok(sum_by("doubling") >= 0.04 && !bad,
+	   "dist.link: two messages in sequence take their time %s", wrong);
 	ok(sum_by("tree") >= 0.08 && !bad, "four messages by a tree %s", wrong);
-	ok(sum_by("pairwise") >= 2 * 3 * 0.0125 && !bad, "three chunks each way, through one port %s", wrong);
+	ok(sum_by("pairwise") >= 2 * 3 * 0.0125 && !bad,
+	   "three chunks each way, through one port %s", wrong);
 	yoke_setting_set("dist.link", "0.001,1e-6");
-	int failed = 0; // regression, 1 in 30: a rank that waits for its own messages missed rank 0, which had finished
+	// regression, 1 in 30: a rank that waits for its own messages missed rank 0, which had
+	// finished
+	int failed = 0;
 	for (int i = 0; i < tap_cases(100, 1000); i++)
 		failed += sum_by("doubling") <= 0;
 	ok(!failed && !bad, "no rank misses one that has finished: %d did %s", failed, wrong);
@@ -450,7 +507,8 @@ static int among_processes(yoke_group *g)
 	}
 	const int ranks = yoke_group_size(g);
 	for (int k = 0; k < tap_cases(30, 300) && !failed; k++) {
-		const int what = (int)rnd_int(0, WHATS - 1), kind = sums(what) ? (int)rnd_int(1, 3) : YOKE_REDUCE_SUM;
+		const int what = (int)rnd_int(0, WHATS - 1),
+			  kind = sums(what) ? (int)rnd_int(1, 3) : YOKE_REDUCE_SUM;
 		const int dtype = dtypes[rnd_int(0, 7)];
 		const int64_t n = rnd_int(0, 3) ? rnd_int(0, 40) : rnd_int(1000, 300000);
 		failed += !run_case(g, what, kind, dtype, ranks, n, k % 4 == 0);
@@ -516,7 +574,8 @@ static void orphans(void)
 	waitpid(parent, NULL, 0);
 	while (left-- && both && (is_alive(pid[0]) || is_alive(pid[1])))
 		nap(10000);
-	ok(began && !is_alive(pid[0]) && !is_alive(pid[1]), "processes end when their parent is killed");
+	ok(began && !is_alive(pid[0]) && !is_alive(pid[1]),
+	   "processes end when their parent is killed");
 	if (f)
 		fclose(f);
 }
@@ -529,14 +588,17 @@ static void processes(void)
 		ok(!err, "%d processes%s%s", n, err ? ": " : "", err ? yoke_error() : "");
 	}
 	int err = spawn(3, "killed");
-	ok(err == YOKE_ERANK && strstr(yoke_error(), "was ended by signal 9"), "a rank is killed: %s", yoke_error());
+	ok(err == YOKE_ERANK && strstr(yoke_error(), "was ended by signal 9"),
+	   "a rank is killed: %s", yoke_error());
 	err = spawn(3, "gone");
-	ok(err == YOKE_ERANK && strstr(yoke_error(), "exit status 3"), "a rank ends: %s", yoke_error());
+	ok(err == YOKE_ERANK && strstr(yoke_error(), "exit status 3"), "a rank ends: %s",
+	   yoke_error());
 	err = spawn(3, "disagree");
 	ok(err == YOKE_ERANK, "processes that disagree: %s", yoke_error());
 	yoke_error_clear();
 	orphans();
-	ok(open_files() == files, "no file descriptor is leaked: %d, %d before", open_files(), files);
+	ok(open_files() == files, "no file descriptor is leaked: %d, %d before", open_files(),
+	   files);
 }
 
 // ---- gradients ----
@@ -563,7 +625,8 @@ static yoke_tensor *loss_of(yoke_group *g, int what, yoke_tensor *x)
 		break;
 	}
 	case WHATS: { // send and recv around a ring
-		yoke_tensor *some = yoke_mul(yoke_cast(yoke_sum(x, YOKE_ALL), yoke_f32), yoke_const(0));
+		yoke_tensor *some =
+			yoke_mul(yoke_cast(yoke_sum(x, YOKE_ALL), yoke_f32), yoke_const(0));
 		token = yoke_send(g, to, sq);
 		y = yoke_recv(g, from, yoke_f64, 1, &six, some);
 		break;
@@ -638,7 +701,8 @@ static void gradients(void)
 			theta[r][i] = x;
 			double off = fabs(slope - deriv.grad[r][i]) / (1 + fabs(slope));
 			if (!(off < 1e-7)) // so that NaN differs
-				diag("rank %d, %d: got %.12g, differences %.12g", r, i, deriv.grad[r][i], slope);
+				diag("rank %d, %d: got %.12g, differences %.12g", r, i,
+				     deriv.grad[r][i], slope);
 			worst = off <= worst ? worst : off;
 		}
 		ok(!err && worst < 1e-7, "gradient of %s over %d ranks, error %.1e",
@@ -652,7 +716,8 @@ static int halves(yoke_group *g, void *to)
 	double(*grad)[2] = to;
 	const int r = yoke_group_rank(g);
 	double all = 1.25, mine = r + 1;
-	yoke_tensor *w = yoke_variable("w", yoke_f64, 0, NULL), *x = yoke_variable("x", yoke_f64, 0, NULL), *d[2];
+	yoke_tensor *w = yoke_variable("w", yoke_f64, 0, NULL),
+		    *x = yoke_variable("x", yoke_f64, 0, NULL), *d[2];
 	yoke_put(w, &mine, sizeof mine);
 	yoke_put(x, &all, sizeof all);
 	yoke_scope *s = yoke_scope_begin("halves");
@@ -690,13 +755,14 @@ int splits(yoke_group *g, void *unused)
 		want += i % 2 == r % 2 ? (float)i : 0;
 	if (half) {
 		yoke_scope *s = yoke_scope_begin("half");
-		yoke_tensor *y = yoke_all_reduce(half, YOKE_REDUCE_SUM, yoke_from(yoke_f32, 1, &one, &x));
+		yoke_tensor *y =
+			yoke_all_reduce(half, YOKE_REDUCE_SUM, yoke_from(yoke_f32, 1, &one, &x));
 		err = y ? yoke_read(y, &got, sizeof got) : yoke_error_code();
 		yoke_scope_end(s);
 		const int place = (n - 1 - r) / 2;
 		if (!err && (got != want || yoke_group_rank(half) != place))
-			err = complain("rank %d: %g, wanted %g; place %d, wanted %d", r, (double)got, (double)want,
-				       yoke_group_rank(half), place);
+			err = complain("rank %d: %g, wanted %g; place %d, wanted %d", r,
+				       (double)got, (double)want, yoke_group_rank(half), place);
 	}
 	yoke_group_free(half);
 	return err ? err : yoke_group_barrier(g);
@@ -717,7 +783,8 @@ int around(yoke_group *g)
 	int err = yoke_read(y, got, (size_t)many * sizeof *got);
 	for (int64_t i = 0; i < many && !err; i++)
 		if (got[i] != (float)((r + n - 1) % n))
-			err = complain("element %lld of rank %d: %g", (long long)i, r, (double)got[i]);
+			err = complain("element %lld of rank %d: %g", (long long)i, r,
+				       (double)got[i]);
 	free(got);
 	yoke_scope_end(s);
 	return err;
@@ -730,7 +797,8 @@ static int steps(yoke_group *g, void *to)
 	const int r = yoke_group_rank(g), n = yoke_group_size(g);
 	const int64_t dims[] = { 4, 4 };
 	float w[16], x[16];
-	yoke_tensor *p[2] = { yoke_variable("a", yoke_f32, 2, dims), yoke_variable("b", yoke_f32, 2, dims) };
+	yoke_tensor *p[2] = { yoke_variable("a", yoke_f32, 2, dims),
+			      yoke_variable("b", yoke_f32, 2, dims) };
 	for (int i = 0; i < 16; i++) {
 		w[i] = 0.1f * (float)(i % 5) - 0.2f;
 		x[i] = (float)((i * 7 + r * 3) % 11) * 0.1f;
@@ -740,12 +808,16 @@ static int steps(yoke_group *g, void *to)
 	int err = 0;
 	for (int i = 0; i < 4 && !err; i++) {
 		yoke_scope *s = yoke_scope_begin("step");
-		yoke_tensor *d[2], *y = yoke_matmul(yoke_tanh(yoke_matmul(yoke_from(yoke_f32, 2, dims, x), p[0], 0)), p[1], 0);
+		yoke_tensor *d[2],
+			*y = yoke_matmul(
+				yoke_tanh(yoke_matmul(yoke_from(yoke_f32, 2, dims, x), p[0], 0)),
+				p[1], 0);
 		err = yoke_grad(yoke_sum(yoke_square(y), YOKE_ALL), 2, p, d);
 		for (int k = 2; k-- > 0 && !err;)
 			err = yoke_all_reduce_list(g, YOKE_REDUCE_SUM, 1, &d[k], &d[k]);
 		for (int k = 0; k < 2 && !err; k++)
-			err = yoke_assign(p[k], yoke_sub(p[k], yoke_mul(yoke_const(0.05 / n), d[k])));
+			err = yoke_assign(p[k],
+					  yoke_sub(p[k], yoke_mul(yoke_const(0.05 / n), d[k])));
 		if (!err)
 			err = yoke_eval(0, NULL);
 		int end = yoke_scope_end(s);
@@ -784,8 +856,8 @@ static void from_cotangents(void)
 	yoke_free(v);
 	yoke_tensor *one = yoke_full(yoke_f64, 0, NULL, 1);
 	err = yoke_grad_from(1, y, &one, 1, &y[1], &d);
-	ok(err == YOKE_ESHAPE && !d && strstr(yoke_error(), "its cotangent f64 []"), "a cotangent of another shape: %s",
-	   yoke_error());
+	ok(err == YOKE_ESHAPE && !d && strstr(yoke_error(), "its cotangent f64 []"),
+	   "a cotangent of another shape: %s", yoke_error());
 	yoke_error_clear();
 	yoke_scope_end(s);
 }
@@ -797,8 +869,9 @@ static int samples(yoke_group *g, void *to)
 	const int n = yoke_group_size(g);
 	for (int k = 0; k < 3; k++) {
 		const int64_t m = yoke_sampler_count(g, k, 20);
-		if (m != (k == YOKE_SAMPLER_PAD ? (20 + n - 1) / n : 20 / n + (k == YOKE_SAMPLER_EXACT &&
-									      yoke_group_rank(g) < 20 % n)))
+		if (m != (k == YOKE_SAMPLER_PAD ? (20 + n - 1) / n :
+						  20 / n + (k == YOKE_SAMPLER_EXACT &&
+							    yoke_group_rank(g) < 20 % n)))
 			return complain("%lld samples of kind %d", (long long)m, k);
 		for (int64_t i = 0; i < m; i++) {
 			int64_t at = yoke_sampler(g, k, 20, 7, 3, i);
@@ -854,10 +927,13 @@ static int step_of(const char *scope, const char *op)
 static void beside(void)
 {
 	const int64_t dims[] = { 64, 64 };
-	yoke_tensor *p[2] = { yoke_variable("a", yoke_f32, 2, dims), yoke_variable("b", yoke_f32, 2, dims) }, *d[2];
+	yoke_tensor *p[2] = { yoke_variable("a", yoke_f32, 2, dims),
+			      yoke_variable("b", yoke_f32, 2, dims) },
+		    *d[2];
 	yk_log_to(keep_line, NULL);
 	yoke_scope *s = yoke_scope_begin("beside"), *in = yoke_scope_begin("first");
-	yoke_tensor *x = yoke_lift(yoke_tanh(yoke_matmul(yoke_full(yoke_f32, 2, dims, 1), p[0], 0)));
+	yoke_tensor *x =
+		yoke_lift(yoke_tanh(yoke_matmul(yoke_full(yoke_f32, 2, dims, 1), p[0], 0)));
 	yoke_scope_end(in);
 	in = yoke_scope_begin("second");
 	yoke_tensor *y = yoke_lift(yoke_matmul(x, p[1], 0));
@@ -874,7 +950,8 @@ static void beside(void)
 	int err = yoke_eval(0, NULL);
 	yoke_scope_end(s);
 	yk_log_to(quiet, NULL);
-	const int sum = step_of("beside/sums", "all_reduce"), update = step_of("beside/update", "sub");
+	const int sum = step_of("beside/sums", "all_reduce"),
+		  update = step_of("beside/update", "sub");
 	int last = -1;
 	for (const char *at = plan; (at = strstr(at, " in beside/first")); at++) {
 		const char *line = at;
@@ -883,7 +960,8 @@ static void beside(void)
 		last = atoi(line) > last ? atoi(line) : last;
 	}
 	ok(!err && sum >= 0 && sum < last && update > last,
-	   "a sum, step %d, begins before the last gradient, step %d, and its update, step %d, waits", sum, last, update);
+	   "a sum, step %d, begins before the last gradient, step %d, and its update, step %d, waits",
+	   sum, last, update);
 	if (sum < 0 || sum >= last || update <= last)
 		diag("%s", plan);
 	yoke_free(p[0]);
@@ -911,8 +989,10 @@ static void in_place(void)
 	yk_log_to(quiet, NULL);
 	const char *at = strstr(plan, "arena ");
 	const long long bytes = at ? atoll(at + 6) : -1;
-	ok(!err && got[0] == (float)n && got[1] == 2 * (float)n && bytes >= 8 << 20 && bytes < 9 << 20,
-	   "two sums of 4 MiB in place: %lld bytes in the arena, %g, %g", bytes, (double)got[0], (double)got[1]);
+	ok(!err && got[0] == (float)n && got[1] == 2 * (float)n && bytes >= 8 << 20 &&
+		   bytes < 9 << 20,
+	   "two sums of 4 MiB in place: %lld bytes in the arena, %g, %g", bytes, (double)got[0],
+	   (double)got[1]);
 	yoke_free(x);
 }
 
@@ -955,7 +1035,9 @@ static int leaves(yoke_group *g, void *which)
 		return keep(g, err);
 	if (r == 1 && how == 1)
 		return keep(g, YOKE_ENOMEM);
-	for (int k = 0; k < 60000 && r == 1 && how == 2 && !atomic_load(&g->rendezvous->area->broken); k++) // until the group gives up
+	// until the group gives up
+	for (int k = 0;
+	     k < 60000 && r == 1 && how == 2 && !atomic_load(&g->rendezvous->area->broken); k++)
 		nap(10000);
 	return keep(g, err ? err : yoke_group_barrier(g));
 }
@@ -975,17 +1057,24 @@ static int splits_too_late(yoke_group *g, void *unused)
 	yoke_tensor *x = yoke_full(yoke_f32, 1, (int64_t[]){ 2 }, 1), *to = x;
 	char all[8];
 	struct yoke_group_state state = { .size = sizeof state };
-	const int code[] = { yoke_group_rank(none), yoke_group_size(none), yoke_group_barrier(none), yoke_group_state(none, &state),
-			     yoke_group_exchange(none, "", 1, all), yoke_all_reduce_list(none, YOKE_REDUCE_SUM, 1, &x, &to),
-			     yoke_broadcast_list(none, 0, 1, &x, &to), (int)yoke_sampler_count(none, 0, 4),
+	const int code[] = { yoke_group_rank(none),
+			     yoke_group_size(none),
+			     yoke_group_barrier(none),
+			     yoke_group_state(none, &state),
+			     yoke_group_exchange(none, "", 1, all),
+			     yoke_all_reduce_list(none, YOKE_REDUCE_SUM, 1, &x, &to),
+			     yoke_broadcast_list(none, 0, 1, &x, &to),
+			     (int)yoke_sampler_count(none, 0, 4),
 			     (int)yoke_sampler(none, 0, 4, 0, 0, 0) };
 	for (size_t i = 0; i < sizeof code / sizeof *code; i++)
 		if (code[i] != YOKE_ERANK)
 			return complain("call %zu on no group: %s", i, yoke_error_name(code[i]));
-	if (to || yoke_all_reduce(none, YOKE_REDUCE_SUM, x) || yoke_reduce_scatter(none, YOKE_REDUCE_SUM, x) ||
-	    yoke_all_gather(none, x) || yoke_broadcast(none, 0, x) || yoke_reduce(none, YOKE_REDUCE_SUM, 0, x) ||
-	    yoke_all_to_all(none, x) || yoke_send(none, 0, x) || yoke_recv(none, 0, yoke_f32, 0, NULL, YOKE_NONE) ||
-	    yoke_tensor_in(none, x) || yoke_tensor_out(none, x) || yoke_group_split(none, 0, 0))
+	if (to || yoke_all_reduce(none, YOKE_REDUCE_SUM, x) ||
+	    yoke_reduce_scatter(none, YOKE_REDUCE_SUM, x) || yoke_all_gather(none, x) ||
+	    yoke_broadcast(none, 0, x) || yoke_reduce(none, YOKE_REDUCE_SUM, 0, x) ||
+	    yoke_all_to_all(none, x) || yoke_send(none, 0, x) ||
+	    yoke_recv(none, 0, yoke_f32, 0, NULL, YOKE_NONE) || yoke_tensor_in(none, x) ||
+	    yoke_tensor_out(none, x) || yoke_group_split(none, 0, 0))
 		return complain("a call on no group gave something");
 	yoke_group_free(none);
 	if (strcmp(text, yoke_error()))
@@ -1014,7 +1103,8 @@ static int forges(yoke_group *g, void *which)
 			h.group += *(int *)which == 2;
 			h.sequence += *(int *)which == 3;
 			memcpy(l->data + atomic_load(&l->head) % ring, &h, sizeof h);
-			atomic_fetch_add(&l->head, *(int *)which == 4 ? 2 * (uint64_t)ring : sizeof h);
+			atomic_fetch_add(&l->head,
+					 *(int *)which == 4 ? 2 * (uint64_t)ring : sizeof h);
 			yk_wakeup_ring(atomic_load(&g->rendezvous->wakeup[0]));
 		}
 		yoke_tensor *a = yoke_all_reduce(g, YOKE_REDUCE_SUM, yoke_from(yoke_f32, 1, &n, x));
@@ -1025,15 +1115,17 @@ static int forges(yoke_group *g, void *which)
 	return err;
 }
 
-static void expect(int which, int (*fn)(yoke_group *, void *), int code, const char *words, const char *what)
+static void expect(int which, int (*fn)(yoke_group *, void *), int code, const char *words,
+		   const char *what)
 {
 	memset(codes, 0, sizeof codes);
 	yoke_error_clear();
 	int err = yoke_group_run(3, NULL, fn, &which);
-	bool good = err < 0 && codes[0] == code && codes[2] == code && strstr(said[0], words) && !strcmp(said[0], said[2]);
+	bool good = err < 0 && codes[0] == code && codes[2] == code && strstr(said[0], words) &&
+		    !strcmp(said[0], said[2]);
 	if (!good)
-		diag("run %s; rank 0 %s: %s; rank 2 %s: %s", yoke_error_name(err), yoke_error_name(codes[0]), said[0],
-		     yoke_error_name(codes[2]), said[2]);
+		diag("run %s; rank 0 %s: %s; rank 2 %s: %s", yoke_error_name(err),
+		     yoke_error_name(codes[0]), said[0], yoke_error_name(codes[2]), said[2]);
 	ok(good, "%s: %s on all ranks", what, yoke_error_name(code));
 	yoke_error_clear();
 }
@@ -1073,11 +1165,12 @@ static int again(yoke_group *g, void *unused)
 		for (int i = 0; i < n; i++)
 			in[i] = (float)(100 * round + i);
 		yoke_scope *s = yoke_scope_begin("again");
-		err = yoke_read(yoke_all_reduce(g, YOKE_REDUCE_SUM, yoke_from(yoke_f32, 1, &n, in)), out, sizeof out);
+		err = yoke_read(yoke_all_reduce(g, YOKE_REDUCE_SUM, yoke_from(yoke_f32, 1, &n, in)),
+				out, sizeof out);
 		for (int i = 0; i < n && !err && !bad; i++)
 			if (out[i] != (float)yoke_group_size(g) * in[i])
-				complain("round %d, element %d: %g, not %g", round, i, (double)out[i],
-					 (double)yoke_group_size(g) * in[i]);
+				complain("round %d, element %d: %g, not %g", round, i,
+					 (double)out[i], (double)yoke_group_size(g) * in[i]);
 		const int end = yoke_scope_end(s);
 		err = err ? err : end;
 	}
@@ -1090,18 +1183,21 @@ static int on_devices(const char *how)
 	if (!strcmp(how, "once")) {
 		const int err = yoke_group_run(2, NULL, all_once, NULL);
 		printf("%s: %s\n", yoke_error_name(err), err ? yoke_error() : "done");
-		return err && strstr(yoke_error(), "(dist.timeout)"); // no rank may wait until the timeout for a rank that failed
+		// no rank may wait until the timeout for a rank that failed
+		return err && strstr(yoke_error(), "(dist.timeout)");
 	}
 	int err = yoke_group_run(3, NULL, is_native, NULL);
-	ok(!err && !bad, "ranks use the vendor's library %s%s", bad ? wrong : "", err && !bad ? yoke_error() : "");
+	ok(!err && !bad, "ranks use the vendor's library %s%s", bad ? wrong : "",
+	   err && !bad ? yoke_error() : "");
 	collectives();
 	bad = 0;
 	err = yoke_group_run(7, NULL, splits, NULL);
-	ok(!err && !bad, "splits%s%s %s", err ? ": " : "", err ? yoke_error() : "", bad ? wrong : "");
+	ok(!err && !bad, "splits%s%s %s", err ? ": " : "", err ? yoke_error() : "",
+	   bad ? wrong : "");
 	bad = 0;
 	err = yoke_group_run(2, NULL, again, NULL);
-	ok(!err && !bad,
-	   "a plan launched again and again%s%s %s", err ? ": " : "", err ? yoke_error() : "", bad ? wrong : "");
+	ok(!err && !bad, "a plan launched again and again%s%s %s", err ? ": " : "",
+	   err ? yoke_error() : "", bad ? wrong : "");
 	in_any_order = 1e-5;
 	yoke_setting_set("dist.order", "fast");
 	collectives();
@@ -1112,7 +1208,8 @@ static int on_devices(const char *how)
 		ok(!err, "%d processes%s%s", n, err ? ": " : "", err ? yoke_error() : "");
 	}
 	err = spawn(3, "killed");
-	ok(err == YOKE_ERANK && strstr(yoke_error(), "was ended by signal 9"), "a rank is killed: %s", yoke_error());
+	ok(err == YOKE_ERANK && strstr(yoke_error(), "was ended by signal 9"),
+	   "a rank is killed: %s", yoke_error());
 	err = spawn(3, "midway");
 	ok(err == YOKE_ERANK && strstr(yoke_error(), "was ended by signal 9"),
 	   "a rank is killed during its work: %s", yoke_error());
@@ -1131,7 +1228,9 @@ static void end_now(int signal)
 static int midway(yoke_group *g, bool dies)
 {
 	const int64_t n = 20000;
-	const struct itimerval soon = { .it_value = { 0, 300000 + (int)(tap_seed_value() % 100) * 1000 } };
+	const struct itimerval soon = {
+		.it_value = { 0, 300000 + (int)(tap_seed_value() % 100) * 1000 }
+	};
 	float got;
 	int err = 0;
 	if (dies) {
@@ -1140,8 +1239,10 @@ static int midway(yoke_group *g, bool dies)
 	}
 	for (int k = 0; k < 1000000 && !err; k++) {
 		yoke_scope *s = yoke_scope_begin("midway");
-		yoke_tensor *x = yoke_full(yoke_f32, 1, &n, 1), *y = yoke_all_reduce(g, YOKE_REDUCE_SUM, x);
-		err = y ? yoke_read(yoke_slice(y, 0, 0, 1, 1), &got, sizeof got) : yoke_error_code();
+		yoke_tensor *x = yoke_full(yoke_f32, 1, &n, 1),
+			    *y = yoke_all_reduce(g, YOKE_REDUCE_SUM, x);
+		err = y ? yoke_read(yoke_slice(y, 0, 0, 1, 1), &got, sizeof got) :
+			  yoke_error_code();
 		yoke_scope_end(s);
 	}
 	if (err == YOKE_ERANK && strstr(yoke_error(), "was ended by signal 9"))
@@ -1190,7 +1291,8 @@ static int as_rank(yoke_group *g, void *arg)
 		exit(3);
 	// the other ranks get its name
 	const int err = yoke_group_barrier(g);
-	const char *why = strcmp(what, "killed") ? "ended with exit status 3" : "was ended by signal 9";
+	const char *why =
+		strcmp(what, "killed") ? "ended with exit status 3" : "was ended by signal 9";
 	if (err == YOKE_ERANK && strstr(yoke_error(), why))
 		return 0;
 	fprintf(stderr, "# %s\n", yoke_error());
@@ -1206,23 +1308,27 @@ int main(int argc, char **argv)
 	if (argc < 2)
 		tap_seed();
 	setenv("YOKE_BACKEND", "cpu", 0);
-	setenv("YOKE_DIST_TIMEOUT", "60", 1); // longer than a rank waits for a processor on a loaded machine
+	// longer than a rank waits for a processor on a loaded machine
+	setenv("YOKE_DIST_TIMEOUT", "60", 1);
 	setenv("YOKE_DIST_WARN", "1", 1);
 	setenv("YOKE_LOG", "plan", 1);
 	yk_log_to(quiet, NULL);
 	if (argc > 1)
 		return child(argv[1]);
 	int err = yoke_group_run(2, NULL, nothing, NULL);
-	ok(err == YOKE_ENODEV && strstr(yoke_error(), "2 ranks, but 1 device"), "more ranks than devices: %s", yoke_error());
+	ok(err == YOKE_ENODEV && strstr(yoke_error(), "2 ranks, but 1 device"),
+	   "more ranks than devices: %s", yoke_error());
 	yoke_error_clear();
 	yoke_setting_set("dist.share", "1");
 	yoke_setting_set("dist.algorithm", "rign");
 	const bool none = !yoke_group_world();
-	ok(none && strstr(yoke_error(), "did you mean 'ring'"), "an unknown algorithm: %s", yoke_error());
+	ok(none && strstr(yoke_error(), "did you mean 'ring'"), "an unknown algorithm: %s",
+	   yoke_error());
 	yoke_error_clear();
 	yoke_setting_set("dist.algorithm", "");
 	yoke_group *alone = yoke_group_world();
-	ok(alone && yoke_group_size(alone) == 1 && !yoke_group_rank(alone) && !yoke_group_barrier(alone),
+	ok(alone && yoke_group_size(alone) == 1 && !yoke_group_rank(alone) &&
+		   !yoke_group_barrier(alone),
 	   "a single process is a world of one rank");
 	collectives();
 	by_messages();
@@ -1233,8 +1339,10 @@ int main(int argc, char **argv)
 	const double y = 1.25 * (1 + 2 + 3);
 	bool good = !err;
 	for (int r = 0; r < 3; r++)
-		good &= fabs(grad[r][0] - 2 * y * 1.25) < 1e-12 && fabs(grad[r][1] - 2 * y * 6) < 1e-12;
-	ok(good, "tensor_in and tensor_out: one loss of all ranks%s%s", err ? ": " : "", err ? yoke_error() : "");
+		good &= fabs(grad[r][0] - 2 * y * 1.25) < 1e-12 &&
+			fabs(grad[r][1] - 2 * y * 6) < 1e-12;
+	ok(good, "tensor_in and tensor_out: one loss of all ranks%s%s", err ? ": " : "",
+	   err ? yoke_error() : "");
 	from_cotangents();
 	if (!tap_eager()) {
 		beside();
@@ -1248,19 +1356,22 @@ int main(int argc, char **argv)
 	for (int i = 0; i < 20; i++) {
 		twice += times[YOKE_SAMPLER_PAD][i] == 2;
 		left += !times[YOKE_SAMPLER_DROP][i];
-		once &= times[YOKE_SAMPLER_EXACT][i] == 1 && times[YOKE_SAMPLER_PAD][i] > 0 && times[YOKE_SAMPLER_DROP][i] < 2;
+		once &= times[YOKE_SAMPLER_EXACT][i] == 1 && times[YOKE_SAMPLER_PAD][i] > 0 &&
+			times[YOKE_SAMPLER_DROP][i] < 2;
 	}
 	ok(!err && !bad && once && twice == 4 && left == 2,
 	   "samplers: each sample once; %d twice; %d dropped %s", twice, left, wrong);
 	bad = 0;
 	err = yoke_group_run(7, NULL, splits, NULL);
-	ok(!err && !bad, "splits%s%s %s", err ? ": " : "", err ? yoke_error() : "", bad ? wrong : "");
+	ok(!err && !bad, "splits%s%s %s", err ? ": " : "", err ? yoke_error() : "",
+	   bad ? wrong : "");
 	bad = 0;
 	err = yoke_group_run(4, NULL, steps, last);
 	good = !err && !bad;
 	for (int r = 1; r < 4; r++)
 		good &= !memcmp(last[0], last[r], sizeof *last);
-	ok(good, "4 ranks run equal steps, by one plan%s%s %s", err ? ": " : "", err ? yoke_error() : "", bad ? wrong : "");
+	ok(good, "4 ranks run equal steps, by one plan%s%s %s", err ? ": " : "",
+	   err ? yoke_error() : "", bad ? wrong : "");
 	yoke_error_clear();
 	expect(0, disagree, YOKE_EMISMATCH, "rank 1", "another count");
 	ok(strstr(said[0], "all_reduce sum f32 [6]") && strstr(said[0], "all_reduce sum f32 [7]"),
@@ -1271,25 +1382,31 @@ int main(int argc, char **argv)
 	yoke_setting_set("dist.algorithm", "pairwise");
 	const char *const field[] = { "length", "rank", "group", "sequence" };
 	for (int i = 0; i < 4; i++)
-		expect(i, forges, YOKE_ERANK, "got a message that rank 1 cannot have sent in all_reduce", field[i]);
+		expect(i, forges, YOKE_ERANK,
+		       "got a message that rank 1 cannot have sent in all_reduce", field[i]);
 	expect(4, forges, YOKE_ERANK, "the link from rank 1 is damaged", "more than a link holds");
 	yoke_setting_set("dist.algorithm", "");
 	expect(1, leaves, YOKE_ERANK, "rank 1 of world failed", "a rank that fails");
-	expect(0, splits_too_late, YOKE_ERANK, "rank 1 of world failed", "a rank that fails before a split");
+	expect(0, splits_too_late, YOKE_ERANK, "rank 1 of world failed",
+	       "a rank that fails before a split");
 	*warned = '\0';
 	yoke_setting_set("dist.timeout", "10"); // the warning comes 9 s before
-	expect(2, leaves, YOKE_ERANK, "within 10 s (dist.timeout): rank 1", "a rank that does not come");
+	expect(2, leaves, YOKE_ERANK, "within 10 s (dist.timeout): rank 1",
+	       "a rank that does not come");
 	yoke_setting_set("dist.timeout", "60");
-	ok(strstr(warned, "waits in barrier, operation 2 of world: rank 1 (thread") && strstr(warned, "after barrier"),
+	ok(strstr(warned, "waits in barrier, operation 2 of world: rank 1 (thread") &&
+		   strstr(warned, "after barrier"),
 	   "the late rank is named in a warning before: %s", warned);
 	int how = 1;
 	err = yoke_group_run(3, NULL, leaves, &how);
-	ok(err == YOKE_ENOMEM && strstr(yoke_error(), "YOKE_ENOMEM") && strstr(said[0], "YOKE_ENOMEM"),
+	ok(err == YOKE_ENOMEM && strstr(yoke_error(), "YOKE_ENOMEM") &&
+		   strstr(said[0], "YOKE_ENOMEM"),
 	   "a rank that fails without a message is reported by its code's name: %s", yoke_error());
 	yoke_error_clear();
 	how = 0;
 	memset(codes, 0, sizeof codes);
 	err = yoke_group_run(3, NULL, leaves, &how);
-	ok(codes[0] == YOKE_ERANK && strstr(said[0], "rank 1 has left world"), "a rank that ends early: %s", said[0]);
+	ok(codes[0] == YOKE_ERANK && strstr(said[0], "rank 1 has left world"),
+	   "a rank that ends early: %s", said[0]);
 	return done();
 }

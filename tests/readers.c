@@ -63,8 +63,10 @@ int main(int argc, char **argv)
 	snprintf(cases, sizeof cases, "%d", tap_cases(60, 5000));
 	snprintf(seed, sizeof seed, "%llu", (unsigned long long)tap_seed_value());
 	// one of the system has the packages of the system
-	const char *python = system("python3 -c 'import numpy' 2>/dev/null") == 0 ? "python3" :
-			     system("/usr/bin/python3 -c 'import numpy' 2>/dev/null") == 0 ? "/usr/bin/python3" : "python3";
+	const char *python =
+		system("python3 -c 'import numpy' 2>/dev/null") == 0 ? "python3" :
+		system("/usr/bin/python3 -c 'import numpy' 2>/dev/null") == 0 ? "/usr/bin/python3" :
+		"python3";
 	fflush(stdout);
 	execlp(python, python, script, argv[0], cases, seed, (char *)NULL);
 	return skip_all("no python3");

@@ -57,7 +57,9 @@ static yoke_tensor *layer(int kind, yoke_tensor *x)
 	case 0: return yoke_tanh(yoke_matmul(x, matrix(), 0));
 	case 1: return yoke_layer_norm(x, parameter(1, &e), parameter(1, &e), 1e-5);
 	case 2: return yoke_mul(yoke_softmax(yoke_matmul(x, matrix(), 0), 1), x);
-	case 3: return yoke_dropout(yoke_gelu_tanh(yoke_linear(x, matrix(), parameter(1, &e))), 0.2);
+	case 3:
+		return yoke_dropout(yoke_gelu_tanh(yoke_linear(x, matrix(), parameter(1, &e))),
+				    0.2);
 	case 4: // attention of a few heads
 		a = yoke_reshape(x, 4, heads);
 		b = yoke_reshape(yoke_matmul(x, matrix(), 0), 4, heads);
@@ -66,8 +68,12 @@ static yoke_tensor *layer(int kind, yoke_tensor *x)
 		part[1] = yoke_slice(x, 1, 0, E / 2, 1);
 		part[0] = yoke_sigmoid(yoke_slice(x, 1, E / 2, E, 1));
 		return yoke_matmul(yoke_concat(2, part, 1), matrix(), YOKE_TB);
-	case 6: return yoke_div(x, yoke_add(yoke_sum(yoke_mul(x, x), YOKE_AXIS(1) | YOKE_KEEP), yoke_const(1)));
-	default: return yoke_rms_norm(yoke_mul(x, yoke_exp(yoke_neg(yoke_abs(x)))), parameter(1, &e), 1e-5);
+	case 6:
+		return yoke_div(x, yoke_add(yoke_sum(yoke_mul(x, x), YOKE_AXIS(1) | YOKE_KEEP),
+					    yoke_const(1)));
+	default:
+		return yoke_rms_norm(yoke_mul(x, yoke_exp(yoke_neg(yoke_abs(x)))), parameter(1, &e),
+				     1e-5);
 	}
 }
 
@@ -132,16 +138,20 @@ static struct result gpt(uint64_t seed, bool plain)
 	enum { B = 4, T = 64, V = 31 };
 	struct result r = { 0 };
 	struct yk_network *n = NULL;
-	struct yk_model_shape shape = { .vocab = V, .context = T, .layers = 8, .heads = 2, .embed = 96 };
+	struct yk_model_shape shape = {
+		.vocab = V, .context = T, .layers = 8, .heads = 2, .embed = 96
+	};
 	int32_t ids[B * (T + 1)];
 	yoke_tensor *g[128];
-	if ((r.err = yk_network_new(&yk_model_gpt, &shape, &n)) || (r.err = yk_parameters_draw(&n->params, 3)))
+	if ((r.err = yk_network_new(&yk_model_gpt, &shape, &n)) ||
+	    (r.err = yk_parameters_draw(&n->params, 3)))
 		return r;
 	for (int i = 0; i < B * (T + 1); i++)
 		ids[i] = i * i % V;
 	yoke_scope *s = yoke_scope_begin("step");
 	yoke_random_set(seed, plain);
-	yoke_tensor *l = yk_windows_loss(n, yoke_from(yoke_i32, 2, (int64_t[]){ B, T + 1 }, ids), 0.1);
+	yoke_tensor *l =
+		yk_windows_loss(n, yoke_from(yoke_i32, 2, (int64_t[]){ B, T + 1 }, ids), 0.1);
 	struct yoke_stats before = { .size = sizeof before }, now = before;
 	if (!(r.err = yoke_grad(l, n->params.count, n->params.var, g))) {
 		yoke_stats_reset_peaks();
@@ -169,7 +179,8 @@ static bool same(const struct result *a, const struct result *b)
 }
 
 // mode: of recomputation; "spill" and "both" spill as much as possible
-static struct result with(const char *mode, struct result (*f)(uint64_t, bool), uint64_t seed, bool plain)
+static struct result with(const char *mode, struct result (*f)(uint64_t, bool), uint64_t seed,
+			  bool plain)
 {
 	const bool both = !strcmp(mode, "both"), spill = both || !strcmp(mode, "spill");
 	yoke_setting_set("recompute", both ? "block" : spill ? "none" : mode);
@@ -184,8 +195,8 @@ static struct result with(const char *mode, struct result (*f)(uint64_t, bool), 
 
 // Between both peaks, a limit is kept by recomputing no more than necessary; or, with spill, by
 // values that wait in host memory.
-static void limited(const char *what, bool spill, struct result (*f)(uint64_t, bool), const struct result *none,
-		    const struct result *block)
+static void limited(const char *what, bool spill, struct result (*f)(uint64_t, bool),
+		    const struct result *none, const struct result *block)
 {
 	yoke_context *ctx = yk_current();
 	struct yk_pool *pool = ctx->device->pool;
@@ -201,11 +212,12 @@ static void limited(const char *what, bool spill, struct result (*f)(uint64_t, b
 		struct result r = with(spill ? "none" : "auto", f, 0, false);
 		yoke_setting_set("spill", "0");
 		yk_pool_limit(pool, limit);
-		ok(same(&r, none) && r.launches >= none->launches && (spill || r.launches <= block->launches),
-		   "%s, limit %llu%s: peak %llu, %llu launches (%llu to %llu): %s", what, (unsigned long long)peak,
-		   spill ? ", spilled" : "",
-		   (unsigned long long)r.peak, (unsigned long long)r.launches,
-		   (unsigned long long)none->launches, (unsigned long long)block->launches, yoke_error());
+		ok(same(&r, none) && r.launches >= none->launches &&
+			   (spill || r.launches <= block->launches),
+		   "%s, limit %llu%s: peak %llu, %llu launches (%llu to %llu): %s", what,
+		   (unsigned long long)peak, spill ? ", spilled" : "", (unsigned long long)r.peak,
+		   (unsigned long long)r.launches, (unsigned long long)none->launches,
+		   (unsigned long long)block->launches, yoke_error());
 		yoke_error_clear();
 		free(r.v);
 	}
@@ -232,7 +244,8 @@ static void on(const char *backend, int networks, bool saves)
 		for (int k = 0; k < (strcmp(backend, "cpu") ? 3 : 1); k++) {
 			struct result r = with(mode[k], gradients, seed, false);
 			if (!same(&none, &r)) {
-				diag("network %llu, %s, differs: %s", (unsigned long long)seed, mode[k], yoke_error());
+				diag("network %llu, %s, differs: %s", (unsigned long long)seed,
+				     mode[k], yoke_error());
 				bad++;
 			}
 			more[k] += r.launches > none.launches;
@@ -241,18 +254,22 @@ static void on(const char *backend, int networks, bool saves)
 		}
 		free(none.v);
 	}
-	ok(!bad, "%s: %d random networks, %d recomputed something, %d spilled, %d both: equal bits", backend, networks,
-	   more[0], more[1], more[2]);
-	ok(3 * more[0] > networks && (!saves || !strcmp(backend, "cpu") || more[1]), "%s: most of them did", backend);
-	struct result none = with("none", gradients, 1, true), block = with("block", gradients, 1, true);
-	ok(same(&none, &block) && (!saves || 10 * block.peak < 6 * none.peak), "%s: a chain of %d products, %llu bytes of %llu",
-	   backend, BLOCKS, (unsigned long long)block.peak, (unsigned long long)none.peak);
+	ok(!bad, "%s: %d random networks, %d recomputed something, %d spilled, %d both: equal bits",
+	   backend, networks, more[0], more[1], more[2]);
+	ok(3 * more[0] > networks && (!saves || !strcmp(backend, "cpu") || more[1]),
+	   "%s: most of them did", backend);
+	struct result none = with("none", gradients, 1, true),
+		      block = with("block", gradients, 1, true);
+	ok(same(&none, &block) && (!saves || 10 * block.peak < 6 * none.peak),
+	   "%s: a chain of %d products, %llu bytes of %llu", backend, BLOCKS,
+	   (unsigned long long)block.peak, (unsigned long long)none.peak);
 	free(none.v);
 	free(block.v);
 	none = with("none", gpt, 0, false);
 	block = with("block", gpt, 0, false);
-	ok(same(&none, &block) && (!saves || 10 * block.peak < 6 * none.peak), "%s: a GPT with dropout, %llu bytes of %llu: %s",
-	   backend, (unsigned long long)block.peak, (unsigned long long)none.peak, yoke_error());
+	ok(same(&none, &block) && (!saves || 10 * block.peak < 6 * none.peak),
+	   "%s: a GPT with dropout, %llu bytes of %llu: %s", backend,
+	   (unsigned long long)block.peak, (unsigned long long)none.peak, yoke_error());
 	if (saves)
 		limited(backend, false, gpt, &none, &block);
 	if (saves && strcmp(backend, "cpu"))

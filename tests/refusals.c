@@ -21,8 +21,9 @@ static bool find(int code, bool mapped, struct yk_arena *memory)
 {
 	const struct yk_case_row *row = yk_case_row(code);
 	for (uint32_t n = 0; n < row->full; n++)
-		if (yk_case_make(&c, row, yoke_f32, n, 1, 0, memory) && (c.op.map != NULL) == mapped &&
-		    c.view[0].rank >= 2 && c.array[0].n > 8 && device->ops->can(device->index, &c.op))
+		if (yk_case_make(&c, row, yoke_f32, n, 1, 0, memory) &&
+		    (c.op.map != NULL) == mapped && c.view[0].rank >= 2 && c.array[0].n > 8 &&
+		    device->ops->can(device->index, &c.op))
 			return true;
 	return false;
 }
@@ -32,7 +33,8 @@ static struct yk_case good; // which the device accepts
 // The modified case is refused; then it is restored.
 static void refused(const char *what)
 {
-	ok(!device->ops->can(device->index, &c.op), "%s refuses %s %s", device->id, yk_case_row(c.op.code)->name, what);
+	ok(!device->ops->can(device->index, &c.op), "%s refuses %s %s", device->id,
+	   yk_case_row(c.op.code)->name, what);
 	c = good;
 }
 
@@ -59,7 +61,8 @@ static void contractions(struct yk_arena *memory)
 
 static void products(struct yk_arena *memory) // with a fused map
 {
-	if (!ok(find(YOKE_OP_CONTRACT, true, memory), "%s supports maps fused after contractions", device->id))
+	if (!ok(find(YOKE_OP_CONTRACT, true, memory), "%s supports maps fused after contractions",
+		device->id))
 		return;
 	good = c;
 	c.op.attr[0].i = yoke_f64;
@@ -112,7 +115,8 @@ static void all(const char *list)
 
 int main(void)
 {
-	const char *module = getenv("YOKE_TEST_OPENCL"), *slash = module ? strrchr(module, '/') : NULL;
+	const char *module = getenv("YOKE_TEST_OPENCL"),
+		   *slash = module ? strrchr(module, '/') : NULL;
 	char folder[4096] = "";
 	if (slash) {
 		snprintf(folder, sizeof folder, "%.*s", (int)(slash - module), module);

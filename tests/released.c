@@ -29,8 +29,8 @@ static void refused(const char *what, yoke_tensor *y, yoke_tensor *x, const char
 {
 	yoke_tensor *g = x;
 	int err = yoke_grad(y, 1, &x, &g);
-	ok(err == YOKE_ERELEASED && !g && strstr(yoke_error(), word), "%s: %s %s", what, yoke_error_name(err),
-	   yoke_error());
+	ok(err == YOKE_ERELEASED && !g && strstr(yoke_error(), word), "%s: %s %s", what,
+	   yoke_error_name(err), yoke_error());
 	yoke_error_clear();
 }
 
@@ -91,8 +91,8 @@ static void goes_on(void)
 	allowed("by a value from the host", sum(evaluated(yoke_neg(x))), x, want);
 	for (int i = 0; i < N; i++)
 		want[i] = 2 * wv[i];
-	allowed("a view of a leaf", sum(yoke_square(evaluated(yoke_reshape(w, 2, (int64_t[]){ 1, N })))), w,
-		want);
+	allowed("a view of a leaf",
+		sum(yoke_square(evaluated(yoke_reshape(w, 2, (int64_t[]){ 1, N })))), w, want);
 	for (int i = 0; i < N; i++)
 		want[i] = exp(wv[i]) - sin(wv[i]);
 	yoke_tensor *three[3] = { evaluated(yoke_sin(v)), evaluated(yoke_cos(w)), yoke_exp(w) };
@@ -118,7 +118,8 @@ static void closed(void)
 		if (evaluates)
 			yoke_eval(0, NULL);
 		yoke_scope_end(s);
-		allowed("a variable that was assigned in a scope which has closed", sum(yoke_mul(state, w)), w, want);
+		allowed("a variable that was assigned in a scope which has closed",
+			sum(yoke_mul(state, w)), w, want);
 	}
 	yoke_free(state);
 }
@@ -143,7 +144,8 @@ static void assigned(void)
 			want[i] = 3;
 		allowed("behind a value that was read", sum(b), a, want);
 	}
-	yoke_tensor *x = yoke_from(yoke_f64, 1, (int64_t[]){ N }, wv), *n = yoke_mul(x, yoke_const(3));
+	yoke_tensor *x = yoke_from(yoke_f64, 1, (int64_t[]){ N }, wv),
+		    *n = yoke_mul(x, yoke_const(3));
 	yoke_assign(a, n);
 	for (int i = 0; i < N; i++)
 		want[i] = 3 * wv[i];
@@ -198,8 +200,12 @@ static void many_results(void)
 		v1[i] = yoke_variable("v", yoke_f64, 1, (int64_t[]){ 1 });
 		yoke_put(v1[i], &one, sizeof one);
 	}
-	yoke_sgd_step(P, v1, v1 + P, v1 + 2 * P, &(struct yoke_sgd){ .size = sizeof(struct yoke_sgd), .lr = lr,
-		      .first = first, .scale = YOKE_NONE, .momentum = 0.9 });
+	yoke_sgd_step(P, v1, v1 + P, v1 + 2 * P,
+		      &(struct yoke_sgd){ .size = sizeof(struct yoke_sgd),
+					  .lr = lr,
+					  .first = first,
+					  .scale = YOKE_NONE,
+					  .momentum = 0.9 });
 	yoke_eval(0, NULL);
 	yoke_assign(v1[P - 1], yoke_mul(v1[P - 1], lr));
 	yoke_eval(0, NULL);
@@ -236,7 +242,8 @@ static void loop(void)
 			wrong += s && yoke_scope_end(s);
 		}
 	}
-	ok(!wrong, "loops that read the loss before they take the gradient: %d wrong, %s", wrong, yoke_error());
+	ok(!wrong, "loops that read the loss before they take the gradient: %d wrong, %s", wrong,
+	   yoke_error());
 	yoke_error_clear();
 	yoke_free(a);
 }
@@ -273,7 +280,8 @@ static void nothing_lost(void)
 	for (int i = 0; i < N; i++)
 		want[i] = tanh(wv[i]);
 	// one block may hold both, because they are equal
-	yoke_tensor *stopped = yoke_keep(yoke_stop_grad(h)), *again = yoke_keep(yoke_mul(h, yoke_const(1)));
+	yoke_tensor *stopped = yoke_keep(yoke_stop_grad(h)),
+		    *again = yoke_keep(yoke_mul(h, yoke_const(1)));
 	yoke_eval(0, NULL);
 	allowed("kept behind a stopped gradient", sum(yoke_mul(stopped, w)), w, want);
 	for (int i = 0; i < N; i++)
@@ -293,7 +301,8 @@ static void one_by_one(void)
 		all += tanh(wv[i]);
 		squares += tanh(wv[i]) * tanh(wv[i]);
 	}
-	yoke_tensor *pending = yoke_exp(w), *c = yoke_tanh(w), *a = sum(c), *b = sum(yoke_square(c));
+	yoke_tensor *pending = yoke_exp(w), *c = yoke_tanh(w), *a = sum(c),
+		    *b = sum(yoke_square(c));
 	yoke_assign(w, yoke_mul(w, yoke_const(0.5)));
 	reads("a value that others share", a, &all, 1);
 	reads("the variable", w, half, N);
@@ -309,9 +318,11 @@ static void one_by_one(void)
 	for (int i = 0; i < N; i++)
 		all += want[i] * wv[i];
 	reads("what needs an intermediate", s, &all, 1);
-	ok(repeated() == before, "the gradient recomputes nothing: %d launches", (int)(repeated() - before));
+	ok(repeated() == before, "the gradient recomputes nothing: %d launches",
+	   (int)(repeated() - before));
 	reads("the intermediate", t, want, N);
-	ok(repeated() == before + 1, "a dropped value is recomputed, and counted: %d", (int)(repeated() - before));
+	ok(repeated() == before + 1, "a dropped value is recomputed, and counted: %d",
+	   (int)(repeated() - before));
 	reads("and has its bytes then", t, want, N);
 	ok(repeated() == before + 1, "only once: %d", (int)(repeated() - before));
 
@@ -320,7 +331,8 @@ static void one_by_one(void)
 	yoke_assign(w, yoke_mul(w, yoke_const(0.5)));
 	yoke_read(s, &all, sizeof all);
 	int err = yoke_read(e, got, sizeof got);
-	ok(err == YOKE_ERELEASED && strstr(yoke_error(), "variable w ") && strstr(yoke_error(), "keep it before eval"),
+	ok(err == YOKE_ERELEASED && strstr(yoke_error(), "variable w ") &&
+		   strstr(yoke_error(), "keep it before eval"),
 	   "an intermediate value of an overwritten variable: %s", yoke_error());
 	yoke_error_clear();
 	reads("the variable is as it should be", w, half, N);
@@ -342,7 +354,8 @@ static void same_numbers(void)
 		first[i] = 100 * wv[i];
 	reads("and with the new one what is recorded now", yoke_mul(w, k), first, N);
 	yoke_random_set(7, 1);
-	yoke_tensor *u = yoke_uniform(yoke_f64, 1, (int64_t[]){ N }), *kept = yoke_keep(yoke_neg(u));
+	yoke_tensor *u = yoke_uniform(yoke_f64, 1, (int64_t[]){ N }),
+		    *kept = yoke_keep(yoke_neg(u));
 	yoke_read(sum(yoke_square(u)), &s, sizeof s);
 	yoke_random_set(8, 2);
 	yoke_read(kept, first, sizeof first);
@@ -360,7 +373,8 @@ static void fed_back(int turns, bool known)
 		state[i] = -vv[i], slope[i] = 0;
 	for (int t = 0; t < turns; t++) {
 		yoke_tensor *x = yoke_from(yoke_f64, 1, (int64_t[]){ N }, vv);
-		yoke_tensor *m = yoke_mul(h, w), *a = yoke_add(m, x), *next = evaluated(yoke_tanh(a));
+		yoke_tensor *m = yoke_mul(h, w), *a = yoke_add(m, x),
+			    *next = evaluated(yoke_tanh(a));
 		yoke_free(m);
 		yoke_free(a);
 		yoke_free(h);
@@ -377,7 +391,8 @@ static void fed_back(int turns, bool known)
 	if (known)
 		allowed(what, sum(h), w, slope);
 	else
-		refused(what, sum(h), w, "a result of tanh in scope \"step\" that was evaluated long ago");
+		refused(what, sum(h), w,
+			"a result of tanh in scope \"step\" that was evaluated long ago");
 	yoke_free(h);
 }
 

@@ -138,7 +138,8 @@ static void nowhere(void)
 	float sum = NAN, max = NAN;
 	yoke_scope *scope = yoke_scope_begin("nowhere");
 	yoke_tensor *t = yoke_square(yoke_iota(yoke_f32, 1, DIMS(N), 0));
-	yoke_tensor *s = yoke_keep(yoke_sum(t, YOKE_ALL)), *m = yoke_keep(yoke_reduce_max(t, YOKE_ALL));
+	yoke_tensor *s = yoke_keep(yoke_sum(t, YOKE_ALL)),
+		    *m = yoke_keep(yoke_reduce_max(t, YOKE_ALL));
 	int err = yoke_read(s, &sum, sizeof sum) | yoke_read(m, &max, sizeof max);
 	double want = (N - 1.) * N * (2. * N - 1) / 6;
 	ok(!err && fabs(sum - want) <= 1e-6 * want && max == (N - 1.) * (N - 1),
@@ -156,7 +157,8 @@ static void half(int dtype)
 	double h[N], twice[N], soft[N], want[N], got[N];
 	float f[N];
 	yoke_scope *scope = yoke_scope_begin("half");
-	yoke_tensor *H = yoke_cast(yoke_tanh(yoke_exp(make_x())), dtype), *v = yoke_cast(H, yoke_f32);
+	yoke_tensor *H = yoke_cast(yoke_tanh(yoke_exp(make_x())), dtype),
+		    *v = yoke_cast(H, yoke_f32);
 	yoke_tensor *s = yoke_softmax(yoke_mul(v, yoke_const(2)), -1);
 	for (int i = 0; i < N; i++) {
 		h[i] = yk_num_round(tanh(exp(data[i])), dtype);
@@ -170,8 +172,8 @@ static void half(int dtype)
 	bool good = !err && plan.steps == 3;
 	for (int i = 0; i < 3 && good; i++)
 		good = plan.bytes[i] == bytes[i] * N;
-	ok(good, "a %s is stored instead of its f32 cast: %d steps, %ld, %ld and %ld bytes", yoke_dtype_name(dtype),
-	   plan.steps, plan.bytes[0], plan.bytes[1], plan.bytes[2]);
+	ok(good, "a %s is stored instead of its f32 cast: %d steps, %ld, %ld and %ld bytes",
+	   yoke_dtype_name(dtype), plan.steps, plan.bytes[0], plan.bytes[1], plan.bytes[2]);
 	for (int i = 0; i < N; i++)
 		got[i] = (double)f[i];
 	near(got, want, N, 6 * yk_num_unit(dtype), 0.01,

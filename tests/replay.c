@@ -64,7 +64,8 @@ static struct trained train(const char *replay, double drop, void (*before)(int 
 	yoke_use(ctx);
 	for (int i = 0; i < N; i++)
 		start[i] = (float)rnd_int(-9, 9) / 4;
-	yoke_tensor *w = yoke_variable("w", yoke_f32, 1, DIMS(N)), *x = yoke_variable("x", yoke_f32, 1, DIMS(N));
+	yoke_tensor *w = yoke_variable("w", yoke_f32, 1, DIMS(N)),
+		    *x = yoke_variable("x", yoke_f32, 1, DIMS(N));
 	yoke_tensor *lr = yoke_scalar(0);
 	yoke_put(w, start, sizeof start);
 	for (int t = 0; t < STEPS && !r.err; t++) {
@@ -87,7 +88,8 @@ static struct trained train(const char *replay, double drop, void (*before)(int 
 
 static bool same(const struct trained *a, const struct trained *b)
 {
-	return !a->err && !b->err && !memcmp(a->w, b->w, sizeof a->w) && !memcmp(a->loss, b->loss, sizeof a->loss);
+	return !a->err && !b->err && !memcmp(a->w, b->w, sizeof a->w) &&
+	       !memcmp(a->loss, b->loss, sizeof a->loss);
 }
 
 // Both modes from the same numbers.
@@ -97,7 +99,8 @@ static struct trained compare(const char *what, double drop, void (*before)(int)
 	struct trained plain = train("0", drop, before);
 	tap_state = was;
 	struct trained replayed = train("1", drop, before);
-	ok(same(&plain, &replayed) && !plain.replays, "%s: the bits of plain launches, %llu of %d replayed", what,
+	ok(same(&plain, &replayed) && !plain.replays,
+	   "%s: the bits of plain launches, %llu of %d replayed", what,
 	   (unsigned long long)replayed.replays, STEPS);
 	return replayed;
 }
@@ -176,7 +179,8 @@ static void fails(void)
 	ctl->arm("replay", 3);
 	r = train("1", 0, NULL);
 	ctl->arm("replay", 0);
-	ok(r.err == YOKE_EDEVICE && strstr(yoke_error(), "replay from step 1 of ") && strstr(yoke_error(), "call 3"),
+	ok(r.err == YOKE_EDEVICE && strstr(yoke_error(), "replay from step 1 of ") &&
+		   strstr(yoke_error(), "call 3"),
 	   "graph_run fails: %s", yoke_error());
 	yoke_error_clear();
 }
@@ -201,9 +205,11 @@ int main(void)
 		ok(r.replays > 0 && r.replays <= STEPS - 4, "a changed plan is recorded anew: %llu",
 		   (unsigned long long)r.replays);
 		r = compare("values that stay come between", 0, fill_gaps);
-		ok(r.replays >= STEPS - 5, "a moved block does not matter: %llu", (unsigned long long)r.replays);
+		ok(r.replays >= STEPS - 5, "a moved block does not matter: %llu",
+		   (unsigned long long)r.replays);
 		r = compare("blocks that never come again", 0, crowd);
-		ok(!r.replays, "plans with varying blocks are not recorded: %llu", (unsigned long long)r.replays);
+		ok(!r.replays, "plans with varying blocks are not recorded: %llu",
+		   (unsigned long long)r.replays);
 		fails();
 	}
 	ctl->lag(0);

@@ -49,7 +49,8 @@ static json_t *random_value(int depth)
 		json_t *o = json_object();
 		for (int64_t n = rnd_int(0, 4); n; n--) {
 			char key[24];
-			snprintf(key, sizeof key, rnd_int(0, 9) ? "k%d" : "q\"%dé", (int)rnd_int(0, 99));
+			snprintf(key, sizeof key, rnd_int(0, 9) ? "k%d" : "q\"%dé",
+				 (int)rnd_int(0, 99));
 			json_object_set_new(o, key, random_value(depth + 1));
 		}
 		return o;
@@ -79,7 +80,10 @@ static void walk(const json_t *v, const char *path, struct yk_flat *f, int *next
 			walk(m, longer, f, next, bad);
 		}
 	} else if (!json_is_string(v)) {
-		double want = json_is_number(v) ? json_number_value(v) : json_is_true(v) ? 1 : json_is_false(v) ? 0 : NAN;
+		double want = json_is_number(v) ? json_number_value(v) :
+			      json_is_true(v)   ? 1 :
+			      json_is_false(v)  ? 0 :
+						  NAN;
 		const struct yk_flat_pair *p = &f->pair[(*next)++];
 		if (*next > f->n || p->bytes != strlen(path) || memcmp(p->name, path, p->bytes) ||
 		    (isnan(want) ? !isnan(p->value) : p->value != want))
@@ -100,7 +104,8 @@ static void lines(void)
 			json_object_set_new(o, key, random_value(1));
 		}
 		char *text = json_dumps(o, rnd_int(0, 1) ? JSON_COMPACT : JSON_ENSURE_ASCII);
-		if (!yk_flat_scan(text, strlen(text), &f) || f.step != i || strcmp(f.stage, "tr\"ain"))
+		if (!yk_flat_scan(text, strlen(text), &f) || f.step != i ||
+		    strcmp(f.stage, "tr\"ain"))
 			wrong = 1;
 		json_object_del(o, "step");
 		json_object_del(o, "stage");
@@ -117,9 +122,27 @@ static void lines(void)
 	}
 	ok(!bad, "%d lines equal jansson's parse, and no prefix of them is accepted", n);
 	static const char *const hostile[] = {
-		"", "{", "[]", "{}x", "{\"a\":}", "{\"a\":01}", "{\"a\":+1}", "{\"a\":1e}", "{\"a\":.5}", "{\"a\":NaN}",
-		"{\"a\":\"\\ud800\",\"stage\":\"\\ud800\"}", "{\"a\" 1}", "{\"a\":1,}", "{\"a\":[[[[[[[[1]]]]]]]]}",
-		"{\"stage\":\"\xff\"}", "{\"a\":tru}", "{\"a\":\"\\\"}", "nul", "{\"\\u0000\":1}", "{a:1}", "\x7f",
+		"",
+		"{",
+		"[]",
+		"{}x",
+		"{\"a\":}",
+		"{\"a\":01}",
+		"{\"a\":+1}",
+		"{\"a\":1e}",
+		"{\"a\":.5}",
+		"{\"a\":NaN}",
+		"{\"a\":\"\\ud800\",\"stage\":\"\\ud800\"}",
+		"{\"a\" 1}",
+		"{\"a\":1,}",
+		"{\"a\":[[[[[[[[1]]]]]]]]}",
+		"{\"stage\":\"\xff\"}",
+		"{\"a\":tru}",
+		"{\"a\":\"\\\"}",
+		"nul",
+		"{\"\\u0000\":1}",
+		"{a:1}",
+		"\x7f",
 	};
 	bad = 0;
 	for (size_t i = 0; i < sizeof hostile / sizeof *hostile; i++) {
@@ -150,7 +173,8 @@ static void run(bool exact)
 	char *text = malloc(ROWS * 100);
 	size_t bytes = 0, at = 0;
 	struct yk_view *v;
-	snprintf(folder, sizeof folder, "%s/report.%ld", getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp", (long)getpid());
+	snprintf(folder, sizeof folder, "%s/report.%ld",
+		 getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp", (long)getpid());
 	ok(yk_view_open(folder, exact, &v) == YOKE_ENOENT, "a missing run: %s", yoke_error());
 	yoke_error_clear();
 	mkdir(folder, 0777);
@@ -158,13 +182,15 @@ static void run(bool exact)
 		loss[i] = (double)(float)rnd_real(0, 9);
 		lr[i] = rnd_real(0, 1e-3);
 		if (i % 100 == 50)
-			bytes += (size_t)sprintf(text + bytes, "%s\n", i % 200 == 50 ? "{\"torn\":" : "no line");
+			bytes += (size_t)sprintf(text + bytes, "%s\n",
+						 i % 200 == 50 ? "{\"torn\":" : "no line");
 		bytes += (size_t)sprintf(text + bytes, "{\"step\":%d,\"loss\":%.9g", i, loss[i]);
 		if (exact) // what was written of it
 			loss[i] = strtod(strrchr(text + bytes - 24, 58) + 1, NULL);
 		if (i % 2)
 			bytes += (size_t)sprintf(text + bytes, ",\"lr\":%.17g", lr[i]);
-		bytes += (size_t)sprintf(text + bytes, ",\"time\":%d.5,\"stage\":\"train\"}\n", 1000 + i);
+		bytes += (size_t)sprintf(text + bytes, ",\"time\":%d.5,\"stage\":\"train\"}\n",
+					 1000 + i);
 	}
 	FILE *f = append("metrics.jsonl", "w");
 	fclose(f);
@@ -181,16 +207,19 @@ static void run(bool exact)
 	}
 	const struct yk_view_table *t = yk_view_table(v, "train");
 	int l = yk_view_column(t, "loss"), r = yk_view_column(t, "lr"), bad = 0;
-	ok(t && t->rows == ROWS && v->foreign == ROWS / 100, "%zu rows, %llu foreign lines", t ? t->rows : 0,
-	   (unsigned long long)v->foreign);
+	ok(t && t->rows == ROWS && v->foreign == ROWS / 100, "%zu rows, %llu foreign lines",
+	   t ? t->rows : 0, (unsigned long long)v->foreign);
 	double min = INFINITY;
 	for (size_t i = 0; t && i < t->rows; i++) {
 		double want = exact ? lr[i] : (double)(float)lr[i], got = yk_view_value(v, t, r, i);
 		bad += yk_view_value(v, t, l, i) != loss[i] || yk_view_step(t, i) != (int64_t)i ||
-		       yk_view_time(t, i) != 1000.5 + (double)i || (i % 2 ? got != want : !isnan(got));
+		       yk_view_time(t, i) != 1000.5 + (double)i ||
+		       (i % 2 ? got != want : !isnan(got));
 		min = fmin(min, loss[i]);
 	}
-	ok(!bad && (float)t->column[l].min == (float)min && (float)t->column[l].last == (float)loss[ROWS - 1] && t->column[r].count == ROWS / 2,
+	ok(!bad && (float)t->column[l].min == (float)min &&
+		   (float)t->column[l].last == (float)loss[ROWS - 1] &&
+		   t->column[r].count == ROWS / 2,
 	   "equal when read while written in parts, %s", exact ? "to the bit" : "as floats");
 	// of each range of steps the minimum and the maximum
 	enum { POINTS = 100 };
@@ -200,7 +229,8 @@ static void run(bool exact)
 	size_t n = yk_view_series(v, t, l, &steps, x, y);
 	bad = 0;
 	for (size_t i = 0; i < n; i++)
-		bad += y[i] != loss[(size_t)x[i]] || x[i] < 1000 || x[i] > 7999 || (i && x[i] < x[i - 1]);
+		bad += y[i] != loss[(size_t)x[i]] || x[i] < 1000 || x[i] > 7999 ||
+		       (i && x[i] < x[i - 1]);
 	for (int p = 0; p < POINTS / 2; p++) {
 		double low = INFINITY, high = -INFINITY;
 		int found = 0;
@@ -218,7 +248,8 @@ static void run(bool exact)
 	ok(n <= POINTS && !bad, "%zu points show the minimum and maximum of each range", n);
 	n = yk_view_series(v, t, r, &seconds, x, y);
 	ok(n == 10 && x[0] == 1 && x[9] == 19, "a short series shows all points");
-	// the running mean over all rows from the first one, in any range and at any number of points
+	// the running mean over all rows from the first one, in any range and at any number of
+	// points
 	static double mean[ROWS];
 	double sum = 0, weight = 0;
 	for (int i = 0; i < ROWS; i++) {
@@ -228,7 +259,8 @@ static void run(bool exact)
 	}
 	bad = 0;
 	for (int k = 0; k < 3; k++) {
-		const struct yk_view_range range = { YK_VIEW_BY_STEP, k ? 5000 : 0, k == 2 ? 5040 : ROWS, POINTS, 0.9 };
+		const struct yk_view_range range = { YK_VIEW_BY_STEP, k ? 5000 : 0,
+						     k == 2 ? 5040 : ROWS, POINTS, 0.9 };
 		n = yk_view_series(v, t, l, &range, x, y);
 		bad += n < 41;
 		for (size_t i = 0; i < n; i++)
@@ -265,8 +297,10 @@ static double attribute(const char *svg, const char *name)
 static double pixel(const char *svg, char axis, double v, enum yk_scale s)
 {
 	const bool x = axis == 'x';
-	double a = attribute(svg, x ? "data-x0" : "data-y0"), b = attribute(svg, x ? "data-x1" : "data-y1"),
-	       from = attribute(svg, x ? "data-left" : "data-bottom"), to = attribute(svg, x ? "data-right" : "data-top");
+	double a = attribute(svg, x ? "data-x0" : "data-y0"),
+	       b = attribute(svg, x ? "data-x1" : "data-y1"),
+	       from = attribute(svg, x ? "data-left" : "data-bottom"),
+	       to = attribute(svg, x ? "data-right" : "data-top");
 	if (s != YK_SCALE_LINEAR)
 		a = log(a), b = log(b), v = log(v);
 	return from + (v - a) / (b - a) * (to - from);
@@ -284,16 +318,26 @@ static void plot(enum yk_scale sx, enum yk_scale sy)
 	y[7] = sy == YK_SCALE_LINEAR ? INFINITY : -1;
 	struct yk_curve c[2] = { { .name = "a<\"&'\x01\xff>", .n = N, .x = x, .y = y },
 				 { .name = "b", .mark = YK_MARK_POINTS, .n = N, .x = x, .y = y } };
-	struct yk_plot p = { .name = "n", .title = "<script>", .x_label = "x", .y_label = "y", .x = sx, .y = sy, .curves = 2,
-			     .curve = c, .target = NAN };
+	struct yk_plot p = { .name = "n",
+			     .title = "<script>",
+			     .x_label = "x",
+			     .y_label = "y",
+			     .x = sx,
+			     .y = sy,
+			     .curves = 2,
+			     .curve = c,
+			     .target = NAN };
 	char *svg = NULL;
 	size_t bytes;
 	FILE *f = open_memstream(&svg, &bytes);
 	yk_svg_plot(f, &p);
 	fclose(f);
-	ok(!strstr(svg, "<script") && strstr(svg, "data-name=\"a&lt;&quot;&amp;&#39;??&gt;\""), "names are escaped");
-	const char *at = strstr(svg, "data-points=\""), *d = strstr(svg, " d=\"M"), *circle = strstr(svg, "<circle");
-	for (const char *q = svg; q && q < at; q = strstr(q + 1, " d=\"M")) // the curve's, behind its points
+	ok(!strstr(svg, "<script") && strstr(svg, "data-name=\"a&lt;&quot;&amp;&#39;??&gt;\""),
+	   "names are escaped");
+	const char *at = strstr(svg, "data-points=\""), *d = strstr(svg, " d=\"M"),
+		   *circle = strstr(svg, "<circle");
+	for (const char *q = svg; q && q < at;
+	     q = strstr(q + 1, " d=\"M")) // the curve's, behind its points
 		d = q;
 	d = at ? strstr(at, " d=\"M") : NULL;
 	at += strlen("data-points=\"");
@@ -313,11 +357,14 @@ static void plot(enum yk_scale sx, enum yk_scale sy)
 		double gx = strtod(d + 1, &end), gy = strtod(end, &end);
 		d = end;
 		double wx = pixel(svg, 'x', x[i], sx), wy = pixel(svg, 'y', y[i], sy);
-		bad += fabs(gx - wx) > 0.006 || fabs(gy - wy) > 0.006 || wx < 63.9 || wx > 706.1 || wy < 29.9 || wy > 256.1;
-		bad += fabs(attribute(circle, "cx") - wx) > 0.006 || fabs(attribute(circle, "cy") - wy) > 0.006;
+		bad += fabs(gx - wx) > 0.006 || fabs(gy - wy) > 0.006 || wx < 63.9 || wx > 706.1 ||
+		       wy < 29.9 || wy > 256.1;
+		bad += fabs(attribute(circle, "cx") - wx) > 0.006 ||
+		       fabs(attribute(circle, "cy") - wy) > 0.006;
 		circle = strstr(circle + 1, "<circle");
 		if (bad)
-			diag("point %d: (%g, %g) at (%.2f, %.2f), wanted (%.2f, %.2f)", i, x[i], y[i], gx, gy, wx, wy);
+			diag("point %d: (%g, %g) at (%.2f, %.2f), wanted (%.2f, %.2f)", i, x[i],
+			     y[i], gx, gy, wx, wy);
 	}
 	ok(!bad, "scales %d, %d: the points read back, and lie where the axes say", sx, sy);
 	free(svg);
@@ -335,7 +382,8 @@ static void write_to(const char *name, const char *text)
 static struct yk_view *run_with(const char *telemetry, const char *of_rank_1)
 {
 	struct yk_view *v = NULL;
-	snprintf(folder, sizeof folder, "%s/devices.%ld", getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp", (long)getpid());
+	snprintf(folder, sizeof folder, "%s/devices.%ld",
+		 getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp", (long)getpid());
 	mkdir(folder, 0777);
 	write_to("metrics.jsonl", "{\"step\":1,\"loss\":3,\"stage\":\"train\",\"time\":10}\n"
 				  "{\"step\":2,\"val_loss\":4,\"stage\":\"valid\",\"time\":12}\n");
@@ -347,18 +395,23 @@ static struct yk_view *run_with(const char *telemetry, const char *of_rank_1)
 
 static int curves_of(struct yk_view *const *v, int n, const char *name, struct yk_plot_result *m)
 {
-	const struct yk_plot_options ask = { .from = -INFINITY, .to = INFINITY, .points = 100, .smooth = 0.9 };
+	const struct yk_plot_options ask = {
+		.from = -INFINITY, .to = INFINITY, .points = 100, .smooth = 0.9
+	};
 	struct yk_plot_kind kind;
-	return yk_plot_find(n, v, name, &kind) && yk_plot_make(n, v, &kind, &ask, m) == 0 ? m->plot.curves : -1;
+	return yk_plot_find(n, v, name, &kind) && yk_plot_make(n, v, &kind, &ask, m) == 0 ?
+		       m->plot.curves :
+		       -1;
 }
 
 static void devices(void)
 {
 	static struct yk_plot_result m;
 	char command[8300];
-	struct yk_view *v = run_with("{\"time\":10,\"cpu\":1,\"process_cpu\":0.5,\"devices\":[{\"util\":0.25},{\"util\":0.5},{\"util\":0.75}],"
-				     "\"host\":{\"processors_allowed\":4}}\n",
-				     "{\"time\":11,\"devices\":[{\"util\":0.125}]}\n");
+	struct yk_view *v = run_with(
+		"{\"time\":10,\"cpu\":1,\"process_cpu\":0.5,\"devices\":[{\"util\":0.25},{\"util\":0.5},{\"util\":0.75}],"
+		"\"host\":{\"processors_allowed\":4}}\n",
+		"{\"time\":11,\"devices\":[{\"util\":0.125}]}\n");
 	int n = v ? curves_of(&v, 1, "utilisation", &m) : -1;
 	double sum = 0;
 	bool same = false;
@@ -367,12 +420,17 @@ static void devices(void)
 		for (int k = 0; k < i; k++)
 			same |= m.curve[i].color == m.curve[k].color;
 	}
-	ok(n == 4 && sum == 1.625 && !same, "a curve for each of three devices and for that of rank 1, not for the host: %d, sum %g", n, sum);
+	ok(n == 4 && sum == 1.625 && !same,
+	   "a curve for each of three devices and for that of rank 1, not for the host: %d, sum %g",
+	   n, sum);
 	yk_plot_drop(&m);
 	yk_view_close(v);
-	v = run_with("{\"time\":10,\"cpu\":1,\"process_cpu\":1.5,\"devices\":[{\"id\":\"cpu:0\"}],\"host\":{\"processors_allowed\":4}}\n", "");
+	v = run_with(
+		"{\"time\":10,\"cpu\":1,\"process_cpu\":1.5,\"devices\":[{\"id\":\"cpu:0\"}],\"host\":{\"processors_allowed\":4}}\n",
+		"");
 	n = v ? curves_of(&v, 1, "utilisation", &m) : -1;
-	ok(n == 1 && m.curve[0].y[0] == 0.375, "of a run on the CPU, the share of its processors that the run used");
+	ok(n == 1 && m.curve[0].y[0] == 0.375,
+	   "of a run on the CPU, the share of its processors that the run used");
 	yk_plot_drop(&m);
 	n = v ? curves_of(&v, 1, "loss", &m) : -1;
 	ok(n == 2 && m.curve[0].color == m.curve[1].color && m.curve[0].dash != m.curve[1].dash,
@@ -381,7 +439,8 @@ static void devices(void)
 	struct yk_view *twice[2] = { v, v };
 	n = curves_of(twice, 2, "loss", &m);
 	ok(n == 4 && m.curve[0].color == m.curve[1].color && m.curve[2].color == m.curve[3].color &&
-	   m.curve[0].color != m.curve[2].color && m.curve[0].dash == m.curve[2].dash && m.curve[0].dash != m.curve[1].dash,
+		   m.curve[0].color != m.curve[2].color && m.curve[0].dash == m.curve[2].dash &&
+		   m.curve[0].dash != m.curve[1].dash,
 	   "of two runs, too");
 	yk_plot_drop(&m);
 	yk_view_close(v);

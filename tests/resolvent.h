@@ -31,17 +31,19 @@ static inline struct scaled scaled(long double complex v, int e)
 }
 
 // alpha x - k y
-static inline struct scaled next_minor(long double complex alpha, struct scaled x, double k, struct scaled y)
+static inline struct scaled next_minor(long double complex alpha, struct scaled x, double k,
+				       struct scaled y)
 {
 	const int e = x.e > y.e ? x.e : y.e;
 	return scaled(shifted(alpha * x.v, x.e - e) - shifted((long double)k * y.v, y.e - e), e);
 }
 
 // G of one row: theta_i phi_i / theta_N, or theta_i / theta_(i+1). b and c may be NULL.
-static inline void by_minors(int64_t n, const double *a, const double *b, const double *c, double complex z,
-			     bool left, double complex *to)
+static inline void by_minors(int64_t n, const double *a, const double *b, const double *c,
+			     double complex z, bool left, double complex *to)
 {
-	struct scaled *theta = calloc((size_t)n + 2, sizeof *theta), *phi = calloc((size_t)n + 2, sizeof *phi);
+	struct scaled *theta = calloc((size_t)n + 2, sizeof *theta),
+		      *phi = calloc((size_t)n + 2, sizeof *phi);
 	theta[0] = phi[n] = scaled(1, 0); // phi[i + 1] is phi_i
 	for (int64_t i = 0; i < n; i++) {
 		const double k = i ? (b ? b[i - 1] : 1) * (c ? c[i - 1] : 1) : 0;
@@ -53,7 +55,8 @@ static inline void by_minors(int64_t n, const double *a, const double *b, const 
 	}
 	for (int64_t i = 0; i < n; i++) {
 		const struct scaled *d = left ? &theta[i + 1] : &theta[n];
-		const long double complex v = (left ? theta[i].v : theta[i].v * phi[i + 1].v) / d->v;
+		const long double complex v =
+			(left ? theta[i].v : theta[i].v * phi[i + 1].v) / d->v;
 		to[i] = shifted(v, theta[i].e + (left ? 0 : phi[i + 1].e) - d->e);
 	}
 	free(theta);
@@ -62,8 +65,8 @@ static inline void by_minors(int64_t n, const double *a, const double *b, const 
 
 // The diagonal of (H - z)^-1 of a dense matrix, by elimination with row pivots; left: for each
 // leading block its last element.
-static inline void by_inverse(int64_t n, const double *a, const double *b, const double *c, double complex z, bool left,
-			      double complex *to)
+static inline void by_inverse(int64_t n, const double *a, const double *b, const double *c,
+			      double complex z, bool left, double complex *to)
 {
 	if (left) {
 		for (int64_t i = 0; i < n; i++) {

@@ -219,8 +219,9 @@ int main(void)
 	}
 	ok(good[0] == good[5], "one failure is retried: %d of %d", good[0], good[5]);
 	ok(good[1] == good[5], "after one failure the run is complete: %d of %d", good[1], good[5]);
-	ok(good[2] == good[5], "repeated failures end with a line, the last save is intact: %d of %d",
-	   good[2], good[5]);
+	ok(good[2] == good[5],
+	   "repeated failures end with a line, the last save is intact: %d of %d", good[2],
+	   good[5]);
 	ok(good[3] == good[5], "after one more retry: %d of %d", good[3], good[5]);
 	ok(good[4] == good[5], "resumed with the same losses: %d of %d", good[4],
 	   good[5]);

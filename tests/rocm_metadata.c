@@ -9,13 +9,15 @@
 #include "../plugins/rocm/metadata.c"
 #include "tap.h"
 
-static const char text[] = "struct S { long a[3]; int b; };\n"
-			   "extern \"C\" __global__ void many(float *x, S s, unsigned char c, double d)\n"
-			   "{ x[blockIdx.x * blockDim.x + threadIdx.x] = s.a[1] + c + d; }\n"
-			   "extern \"C\" __global__ void none() {}\n";
+static const char text[] =
+	"struct S { long a[3]; int b; };\n"
+	"extern \"C\" __global__ void many(float *x, S s, unsigned char c, double d)\n"
+	"{ x[blockIdx.x * blockDim.x + threadIdx.x] = s.a[1] + c + d; }\n"
+	"extern \"C\" __global__ void none() {}\n";
 
 struct compiler {
-	int (*create)(hiprtcProgram *, const char *, const char *, int, const char **, const char **);
+	int (*create)(hiprtcProgram *, const char *, const char *, int, const char **,
+		      const char **);
 	int (*compile)(hiprtcProgram, int, const char **);
 	int (*size)(hiprtcProgram, size_t *);
 	int (*code)(hiprtcProgram, char *);
@@ -24,7 +26,8 @@ struct compiler {
 
 static void *find_compiler(struct compiler *c)
 {
-	static const char *const names[] = { "libhiprtc.so.7", "libhiprtc.so.6", "libhiprtc.so.5", "libamdhip64.so.5" };
+	static const char *const names[] = { "libhiprtc.so.7", "libhiprtc.so.6", "libhiprtc.so.5",
+					     "libamdhip64.so.5" };
 	void *library = NULL;
 
 	for (size_t i = 0; i < sizeof names / sizeof *names && !library; i++)
@@ -55,17 +58,20 @@ int main(void)
 	char *file = malloc(bytes), *damaged = malloc(bytes);
 	if (!ok(file && damaged && !c.code(program, file), "a code object of %zu bytes", bytes))
 		return done();
-	ok(yk_vendor_params(NULL, file, bytes, "many", 8, got) == 4 && !memcmp(got, want, sizeof want),
+	ok(yk_vendor_params(NULL, file, bytes, "many", 8, got) == 4 &&
+		   !memcmp(got, want, sizeof want),
 	   "four parameters: %zu %zu %zu %zu", got[0], got[1], got[2], got[3]);
 	ok(yk_vendor_params(NULL, file, bytes, "none", 8, got) == 0, "a kernel without parameters");
 	ok(yk_vendor_params(NULL, file, bytes, "other", 8, got) < 0, "an unknown kernel");
-	ok(yk_vendor_params(NULL, file, bytes, "many", 3, got) < 0, "more parameters than the buffer holds");
+	ok(yk_vendor_params(NULL, file, bytes, "many", 3, got) < 0,
+	   "more parameters than the buffer holds");
 	int same = 0;
 	for (size_t i = 0; i < bytes; i++) {
 		memcpy(damaged, file, bytes);
 		damaged[i] = (char)(damaged[i] ^ (1 + rnd() % 255));
 		same += yk_vendor_params(NULL, damaged, bytes, "many", 8, got) <= 8;
-		char *cut = malloc(i + 1); // allocated separately, so that a sanitizer sees reads past the end
+		// allocated separately, so that a sanitizer sees reads past the end
+		char *cut = malloc(i + 1);
 		memcpy(cut, file, i);
 		same += yk_vendor_params(NULL, cut, i, "many", 8, got) <= 8;
 		free(cut);

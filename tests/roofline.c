@@ -14,8 +14,11 @@
 // The profile's row of an op in the graph that `make` records.
 static struct yoke_profile_row measured(yoke_tensor *(*make)(void), const char *op)
 {
-	struct yoke_profile_options o = { .size = sizeof o, .active = 1, .repeat = 1, .flags = YOKE_PROFILE_SHAPES };
-	struct yoke_profile_row row[64] = { { .size = sizeof *row } }, found = { .flops = NAN, .bytes = NAN };
+	struct yoke_profile_options o = {
+		.size = sizeof o, .active = 1, .repeat = 1, .flags = YOKE_PROFILE_SHAPES
+	};
+	struct yoke_profile_row row[64] = { { .size = sizeof *row } },
+				found = { .flops = NAN, .bytes = NAN };
 	yoke_scope *s = yoke_scope_begin("test");
 	yoke_tensor *y = make();
 	yoke_profile *p = yoke_profile_new(&o);
@@ -62,7 +65,8 @@ static yoke_tensor *copy(void)
 
 static yoke_tensor *attention(bool causal, int64_t t, int64_t s)
 {
-	return yoke_attention(FULL(2, t, 4, 16), FULL(2, s, 4, 16), FULL(2, s, 4, 16), YOKE_NONE, causal, 0, 0);
+	return yoke_attention(FULL(2, t, 4, 16), FULL(2, s, 4, 16), FULL(2, s, 4, 16), YOKE_NONE,
+			      causal, 0, 0);
 }
 
 static yoke_tensor *attention_all(void)
@@ -80,7 +84,9 @@ static yoke_tensor *attention_short(void) // more queries than keys
 	return attention(true, 7, 5);
 }
 
-static const struct yoke_conv_options halved = { .size = sizeof halved, .groups = 2, .stride = { 2, 2 } };
+static const struct yoke_conv_options halved = { .size = sizeof halved,
+						 .groups = 2,
+						 .stride = { 2, 2 } };
 
 static yoke_tensor *convolution(void)
 {
@@ -99,30 +105,35 @@ static yoke_tensor *by_weights(void)
 	return g;
 }
 
-static void same(const char *what, yoke_tensor *(*make)(void), const char *op, double flops, double bytes)
+static void same(const char *what, yoke_tensor *(*make)(void), const char *op, double flops,
+		 double bytes)
 {
 	struct yoke_profile_row r = measured(make, op);
-	ok(r.flops == flops && (bytes < 0 || r.bytes == bytes), "%s: %g flops of %g, %g bytes of %g", what, r.flops, flops,
-	   r.bytes, bytes);
+	ok(r.flops == flops && (bytes < 0 || r.bytes == bytes),
+	   "%s: %g flops of %g, %g bytes of %g", what, r.flops, flops, r.bytes, bytes);
 }
 
 static void test_counts(void)
 {
-	// pairs of causal attention by hand: query i of t sees min(max(i + s - t + 1, 0), s) of s keys
+	// pairs of causal attention by hand: query i of t sees min(max(i + s - t + 1, 0), s) of s
+	// keys
 	double pairs[3] = { 5 * 7, 0, 0 };
 	for (int k = 1; k < 3; k++)
 		for (int i = 0, t = k == 1 ? 5 : 7, s = k == 1 ? 7 : 5; i < t; i++)
 			pairs[k] += i + s - t + 1 > 0 ? i + s - t + 1 : 0;
-	same("a product", product, "matmul", 3. * 2 * 5 * 11 * 7, 4. * 3 * (5 * 7 + 7 * 11 + 5 * 11));
+	same("a product", product, "matmul", 3. * 2 * 5 * 11 * 7,
+	     4. * 3 * (5 * 7 + 7 * 11 + 5 * 11));
 	same("a map", map, "add", 2. * 60, 4. * (60 + 10 + 60));
 	same("a reduction", reduction, "sum", 2. * 9 * 13, 4. * (9 * 13 + 9));
 	same("a copy", copy, "contiguous", 0, 4. * 2 * 72);
 	same("attention", attention_all, "attention", 4. * 16 * 2 * 4 * pairs[0], -1);
 	same("causal attention", attention_causal, "attention", 4. * 16 * 2 * 4 * pairs[1], -1);
-	same("a convolution", convolution, "conv", 2. * 3 * 6 * 16 * 2 * 9, 4. * (3 * 4 * 81 + 6 * 2 * 9 + 3 * 6 * 16));
+	same("a convolution", convolution, "conv", 2. * 3 * 6 * 16 * 2 * 9,
+	     4. * (3 * 4 * 81 + 6 * 2 * 9 + 3 * 6 * 16));
 	same("its gradient by the operand", transposed, "conv_x", 2. * 3 * 6 * 16 * 2 * 9, -1);
 	same("its gradient by the weights", by_weights, "conv_w", 2. * 3 * 6 * 16 * 2 * 9, -1);
-	same("causal attention of few keys", attention_short, "attention", 4. * 16 * 2 * 4 * pairs[2], -1);
+	same("causal attention of few keys", attention_short, "attention",
+	     4. * 16 * 2 * 4 * pairs[2], -1);
 }
 
 // ---- occupancy ----
@@ -137,27 +148,36 @@ static void test_occupancy(void)
 		double want;
 	} row[] = {
 		{ "sm_80", 256, 32, 0, 1 },               // 8 groups of 8 warps
-		{ "sm_80", 256, 64, 0, .5 },              // 2048 registers a warp: 8 warps a part, 4 groups
-		{ "sm_80", 256, 65, 0, 24. / 64 },        // 2304: 7 warps a part, 28 in all, 3 groups
+		// 2048 registers a warp: 8 warps a part, 4 groups
+		{ "sm_80", 256, 64, 0, .5 },
+		// 2304: 7 warps a part, 28 in all, 3 groups
+		{ "sm_80", 256, 65, 0, 24. / 64 },
 		{ "sm_80", 1024, 64, 0, .5 },             // one group of 32 warps
 		{ "sm_80", 32, 16, 0, .5 },               // 32 groups of a warp
 		{ "sm_80", 33, 16, 0, 1 },                // 2 warps each
-		{ "sm_80", 128, 32, 48 << 10, 12. / 64 }, // 48 KiB and 1 beside: 3 groups of 164 KiB
+		// 48 KiB and 1 beside: 3 groups of 164 KiB
+		{ "sm_80", 128, 32, 48 << 10, 12. / 64 },
 		{ "sm_80", 128, 32, (41 << 10) - 1024, 16. / 64 }, // 41 KiB: 4 groups
 		{ "sm_86", 256, 32, 0, 1 },               // 6 groups of 8 of 48 warps
-		{ "sm_75", 256, 32, 32 << 10, .5 },       // 2 groups of 64 KiB, none beside: 16 of 32 warps
+		// 2 groups of 64 KiB, none beside: 16 of 32 warps
+		{ "sm_75", 256, 32, 32 << 10, .5 },
 		{ "sm_75", 64, 32, 0, 1 },                // 16 groups of 2 warps
-		{ "sm_90", 384, 168, 0, 12. / 64 },       // 5376 registers a warp: 3 a part, one group
+		// 5376 registers a warp: 3 a part, one group
+		{ "sm_90", 384, 168, 0, 12. / 64 },
 		{ "sm_90", 128, 255, 0, 8. / 64 },        // 8192: 2 a part, 2 groups
 	};
 	int bad = 0;
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
-		struct yoke_occupancy o = { .size = sizeof o, .group = row[i].group, .registers = row[i].registers,
-					    .local_bytes = row[i].local, .share = -1 };
+		struct yoke_occupancy o = { .size = sizeof o,
+					    .group = row[i].group,
+					    .registers = row[i].registers,
+					    .local_bytes = row[i].local,
+					    .share = -1 };
 		double got = yk_occupancy(row[i].generation, &o);
 		if (!(fabs(got - row[i].want) < 1e-12)) {
-			diag("%s, %u items of %u registers, %u bytes: %g, not %g", row[i].generation, row[i].group,
-			     row[i].registers, (unsigned)row[i].local, got, row[i].want);
+			diag("%s, %u items of %u registers, %u bytes: %g, not %g",
+			     row[i].generation, row[i].group, row[i].registers,
+			     (unsigned)row[i].local, got, row[i].want);
 			bad++;
 		}
 	}
@@ -165,7 +185,8 @@ static void test_occupancy(void)
 	struct yoke_occupancy o = { .size = sizeof o, .group = 256, .registers = 32, .share = .25 };
 	ok(yk_occupancy("sm_80", &o) == .25, "the driver's value takes precedence");
 	o.share = -1;
-	ok(isnan(yk_occupancy("gfx90a", &o)) && isnan(yk_occupancy("sm_1", &o)) && isnan(yk_occupancy("", &o)),
+	ok(isnan(yk_occupancy("gfx90a", &o)) && isnan(yk_occupancy("sm_1", &o)) &&
+		   isnan(yk_occupancy("", &o)),
 	   "n/a for architectures without a table");
 	o.registers = 0;
 	ok(isnan(yk_occupancy("sm_80", &o)), "n/a if registers are unknown");
@@ -178,15 +199,18 @@ static void test_roofline(void)
 	struct yk_roof r = { .copy = 1e11, .launch_ns = 1000 };
 	r.flops[yoke_f32] = 1e12; // the ridge is at 10 flops per byte
 	struct yk_bounded b = yk_roofline(&r, yoke_f32, 1e9, 1e7, 2e-3); // 100 per byte
-	ok(b.bound == YOKE_BOUND_COMPUTE && fabs(b.share - .5) < 1e-12, "compute-bound: %g", b.share);
+	ok(b.bound == YOKE_BOUND_COMPUTE && fabs(b.share - .5) < 1e-12, "compute-bound: %g",
+	   b.share);
 	b = yk_roofline(&r, yoke_f32, 1e7, 1e7, 2e-4); // 1 per byte: at most 1e11
 	ok(b.bound == YOKE_BOUND_MEMORY && fabs(b.share - .5) < 1e-12, "memory-bound: %g", b.share);
 	b = yk_roofline(&r, yoke_f32, 0, 1e7, 4e-4);
-	ok(b.bound == YOKE_BOUND_MEMORY && fabs(b.share - .25) < 1e-12, "an op that only moves data: %g", b.share);
+	ok(b.bound == YOKE_BOUND_MEMORY && fabs(b.share - .25) < 1e-12,
+	   "an op that only moves data: %g", b.share);
 	ok(yk_roofline(&r, yoke_f32, 1e3, 1e3, 3.9e-6).bound == YOKE_BOUND_LAUNCH &&
 		   yk_roofline(&r, yoke_f32, 1e3, 1e3, 4.1e-6).bound != YOKE_BOUND_LAUNCH,
 	   "launch-bound below four times an empty launch");
-	ok(isnan(yk_roofline(&r, yoke_f64, 1e3, 1e3, 1).share) && isnan(yk_roofline(NULL, yoke_f32, 1, 1, 1).share) &&
+	ok(isnan(yk_roofline(&r, yoke_f64, 1e3, 1e3, 1).share) &&
+		   isnan(yk_roofline(NULL, yoke_f32, 1, 1, 1).share) &&
 		   isnan(yk_roofline(&r, yoke_f32, 1e3, 1e3, NAN).share),
 	   "n/a without a limit or a time");
 }
@@ -196,9 +220,10 @@ static void test_limits(const char *backend)
 	struct yoke_context *ctx = yoke_context_new(backend), *former = yoke_use(ctx);
 	const struct yk_roof *r = yk_roof_of(ctx->device, yoke_f32);
 	// between a lower bound for all machines and an upper bound
-	ok(r && r->flops[yoke_f32] > 1e8 && r->flops[yoke_f32] < 1e15 && r->copy > 1e8 && r->copy < 1e14,
-	   "%s: %.3g flop/s, %.3g bytes/s, a launch of %.0f ns, waited for %.0f", backend, r ? r->flops[yoke_f32] : 0,
-	   r ? r->copy : 0, r ? r->launch_ns : 0, r ? r->wait_ns : 0);
+	ok(r && r->flops[yoke_f32] > 1e8 && r->flops[yoke_f32] < 1e15 && r->copy > 1e8 &&
+		   r->copy < 1e14,
+	   "%s: %.3g flop/s, %.3g bytes/s, a launch of %.0f ns, waited for %.0f", backend,
+	   r ? r->flops[yoke_f32] : 0, r ? r->copy : 0, r ? r->launch_ns : 0, r ? r->wait_ns : 0);
 	ok(r == yk_roof_of(ctx->device, yoke_f32), "%s: measured only once", backend);
 	yoke_use(former);
 	yoke_context_free(ctx);

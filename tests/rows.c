@@ -21,18 +21,45 @@ struct row {
 #define ONE(name, code, takes, ulps) { #name, YOKE_MAP_##code, yoke_##name, NULL, takes, ulps }
 #define TWO(name, code, takes, ulps) { #name, YOKE_MAP_##code, NULL, yoke_##name, takes, ulps }
 static const struct row maps[] = {
-	TWO(add, ADD, NUMBERS, 0), TWO(sub, SUB, NUMBERS, 0), TWO(mul, MUL, NUMBERS, 0),
-	TWO(div, DIV, NUMBERS, 0), TWO(pow, POW, REALS, 4), TWO(min, MIN, NUMBERS, 0),
-	TWO(max, MAX, NUMBERS, 0), ONE(neg, NEG, NUMBERS, 0), ONE(abs, ABS, NUMBERS, 0),
-	ONE(sign, SIGN, NUMBERS, 0), ONE(floor, FLOOR, NUMBERS, 0), ONE(round, ROUND, NUMBERS, 0),
-	ONE(ceil, CEIL, NUMBERS, 0), ONE(exp, EXP, REALS, 4), ONE(log, LOG, REALS, 4),
-	ONE(log1p, LOG1P, REALS, 4), ONE(expm1, EXPM1, REALS, 4), ONE(sqrt, SQRT, REALS, 0),
-	ONE(rsqrt, RSQRT, REALS, 4), ONE(recip, RECIP, REALS, 0), ONE(square, SQUARE, NUMBERS, 0),
-	ONE(sin, SIN, REALS, 4), ONE(cos, COS, REALS, 4), ONE(tanh, TANH, REALS, 6),
-	ONE(sigmoid, SIGMOID, REALS, 6), ONE(erf, ERF, REALS, 4), TWO(eq, EQ, ANY, 0),
-	TWO(ne, NE, ANY, 0), TWO(lt, LT, ANY, 0), TWO(le, LE, ANY, 0), TWO(gt, GT, ANY, 0),
-	TWO(ge, GE, ANY, 0), TWO(mod, MOD, NUMBERS, 0), TWO(and, AND, BITS, 0), TWO(or, OR, BITS, 0),
-	TWO(xor, XOR, BITS, 0), ONE(not, NOT, BITS, 0), TWO(shl, SHL, INTEGERS, 0), TWO(shr, SHR, INTEGERS, 0),
+	TWO(add, ADD, NUMBERS, 0),
+	TWO(sub, SUB, NUMBERS, 0),
+	TWO(mul, MUL, NUMBERS, 0),
+	TWO(div, DIV, NUMBERS, 0),
+	TWO(pow, POW, REALS, 4),
+	TWO(min, MIN, NUMBERS, 0),
+	TWO(max, MAX, NUMBERS, 0),
+	ONE(neg, NEG, NUMBERS, 0),
+	ONE(abs, ABS, NUMBERS, 0),
+	ONE(sign, SIGN, NUMBERS, 0),
+	ONE(floor, FLOOR, NUMBERS, 0),
+	ONE(round, ROUND, NUMBERS, 0),
+	ONE(ceil, CEIL, NUMBERS, 0),
+	ONE(exp, EXP, REALS, 4),
+	ONE(log, LOG, REALS, 4),
+	ONE(log1p, LOG1P, REALS, 4),
+	ONE(expm1, EXPM1, REALS, 4),
+	ONE(sqrt, SQRT, REALS, 0),
+	ONE(rsqrt, RSQRT, REALS, 4),
+	ONE(recip, RECIP, REALS, 0),
+	ONE(square, SQUARE, NUMBERS, 0),
+	ONE(sin, SIN, REALS, 4),
+	ONE(cos, COS, REALS, 4),
+	ONE(tanh, TANH, REALS, 6),
+	ONE(sigmoid, SIGMOID, REALS, 6),
+	ONE(erf, ERF, REALS, 4),
+	TWO(eq, EQ, ANY, 0),
+	TWO(ne, NE, ANY, 0),
+	TWO(lt, LT, ANY, 0),
+	TWO(le, LE, ANY, 0),
+	TWO(gt, GT, ANY, 0),
+	TWO(ge, GE, ANY, 0),
+	TWO(mod, MOD, NUMBERS, 0),
+	TWO(and, AND, BITS, 0),
+	TWO(or, OR, BITS, 0),
+	TWO(xor, XOR, BITS, 0),
+	ONE(not, NOT, BITS, 0),
+	TWO(shl, SHL, INTEGERS, 0),
+	TWO(shr, SHR, INTEGERS, 0),
 	ONE(isfinite, ISFINITE, REALS, 0),
 };
 static const struct row reductions[] = {
@@ -70,7 +97,8 @@ static void map(const struct row *r, int d)
 	for (int layout = 0; layout < LAYOUTS; layout++) {
 		make(&a, d, layout, 4, true);
 		make(&b, d, r->two && layout < RANK8 ? (layout + 1) % RANK8 : layout, 4, true);
-		for (int64_t i = 0; i < a.n; i++) // the argument reduction for large arguments is coarse
+		// the argument reduction for large arguments is coarse
+		for (int64_t i = 0; i < a.n; i++)
 			if (wave && !(fabs(a.v[i].r) < 1e4))
 				a.v[i].r = 1.5;
 		if (wave)
@@ -85,7 +113,8 @@ static void map(const struct row *r, int d)
 		yoke_tensor *y = r->one ? r->one(view_of(&a)) : r->two(view_of(&a), view_of(&b));
 		if (r->code == YOKE_MAP_RSQRT)
 			y = yoke_select(yoke_eq(view_of(&a), yoke_const(0)), yoke_abs(y), y);
-		snprintf(text, sizeof text, "%s %s, %s", r->name, yoke_dtype_name(d), layout_name[layout]);
+		snprintf(text, sizeof text, "%s %s, %s", r->name, yoke_dtype_name(d),
+			 layout_name[layout]);
 		good = same(y, &want, bound, text) && good;
 	}
 	ok(good, "%s %s", r->name, yoke_dtype_name(d));
@@ -101,7 +130,9 @@ static void select_row(int d)
 		set_dims(&want, d, a.rank, a.dims);
 		for (int64_t i = 0; i < a.n; i++)
 			want.v[i] = c.v[i].i ? a.v[i] : b.v[i];
-		good = same(yoke_select(view_of(&c), view_of(&a), view_of(&b)), &want, exact, "select") && good;
+		good = same(yoke_select(view_of(&c), view_of(&a), view_of(&b)), &want, exact,
+			    "select") &&
+		       good;
 	}
 	ok(good, "select %s", yoke_dtype_name(d));
 }
@@ -176,7 +207,9 @@ static void reduce_reference(int code, unsigned axes, bool keep, double *size)
 		*to = (struct value){ 0, 0 };
 		*size = fmax(*size, isfinite((double)magnitude) ? (double)magnitude : 0);
 		switch (code) {
-		case YOKE_REDUCE_SUM: *to = (struct value){ round_real(d, sum), yk_num_wrap((uint64_t)whole, d) }; break;
+		case YOKE_REDUCE_SUM:
+			*to = (struct value){ round_real(d, sum), yk_num_wrap((uint64_t)whole, d) };
+			break;
 		case -YOKE_REDUCE_SUM: to->r = round_real(d, sum / (long double)count); break;
 		case YOKE_REDUCE_PROD: *to = (struct value){ round_real(d, prod), times }; break;
 		case YOKE_REDUCE_MAX:
@@ -231,9 +264,10 @@ static void reduce(const struct row *r, int d)
 				continue;
 			for (int i = 0; i < a.rank; i++)
 				empty |= axes >> i & 1 && !a.dims[i];
-			yoke_tensor *y = reduce_call(r->code, view_of(&a), axes | (keep ? YOKE_KEEP : 0));
-			snprintf(text, sizeof text, "%s %s over %x, %s", r->name, yoke_dtype_name(d),
-				 axes, layout_name[layout]);
+			yoke_tensor *y =
+				reduce_call(r->code, view_of(&a), axes | (keep ? YOKE_KEEP : 0));
+			snprintf(text, sizeof text, "%s %s over %x, %s", r->name,
+				 yoke_dtype_name(d), axes, layout_name[layout]);
 			if (empty && picks) {
 				good = refused(y, YOKE_ESHAPE) && good;
 				continue;
@@ -255,7 +289,9 @@ static void reduce(const struct row *r, int d)
 static void refuses(const struct row *r, int d, bool is_map)
 {
 	make(&a, d, PLAIN, 4, false);
-	yoke_tensor *y = !is_map ? reduce_call(r->code, view_of(&a), 1) : r->one ? r->one(view_of(&a)) : r->two(view_of(&a), view_of(&a));
+	yoke_tensor *y = !is_map ? reduce_call(r->code, view_of(&a), 1) :
+			 r->one  ? r->one(view_of(&a)) :
+				   r->two(view_of(&a), view_of(&a));
 	ok(refused(y, YOKE_EDTYPE), "%s refuses %s", r->name, yoke_dtype_name(d));
 }
 

@@ -267,7 +267,8 @@ static void adds(int d)
 				at[axis] = idx.v[k].i;
 				int64_t to = number_of(&a, at);
 				sum[to] += b.v[k].r;
-				want.v[to].i = yk_num_wrap((uint64_t)want.v[to].i + (uint64_t)b.v[k].i, d);
+				want.v[to].i =
+					yk_num_wrap((uint64_t)want.v[to].i + (uint64_t)b.v[k].i, d);
 			}
 			for (int64_t k = 0; k < a.n; k++)
 				want.v[k].r = round_real(d, sum[k]);
@@ -325,7 +326,8 @@ static bool slices(int layout, int axis)
 	lo[axis] = rnd_int(0, 2), hi[axis] = rnd_int(0, 2);
 	start[axis] = -lo[axis], step[axis] = 1;
 	dims[axis] = n + lo[axis] + hi[axis];
-	struct value fill = insn_of(YOKE_MAP_CAST, yoke_f64, a.dtype, (struct value){ 1, 0 }, (struct value){ 1, 0 });
+	struct value fill = insn_of(YOKE_MAP_CAST, yoke_f64, a.dtype, (struct value){ 1, 0 },
+				    (struct value){ 1, 0 });
 	place(dims, start, step, fill);
 	y = yoke_pad(view_of(&a), lo, hi, 1);
 	return same(y, &want, exact, say("pad", layout, axis)) && good;

@@ -195,7 +195,8 @@ static void quantile_edges(void)
 					  yoke_scalar(odd[i / 2]);
 		y = yoke_quantile(t, of, -1);
 		int err = y ? yoke_read(y, got, 3 * sizeof *got) : yoke_error_code();
-		ok(err == (tap_late() ? YOKE_EFAILED : YOKE_ERANGE) && strstr(yoke_error(), "quantile"),
+		ok(err == (tap_late() ? YOKE_EFAILED : YOKE_ERANGE) &&
+			   strstr(yoke_error(), "quantile"),
 		   "quantile %g: %s", odd[i / 2], yoke_error());
 		yoke_error_clear();
 	}
@@ -346,7 +347,8 @@ static yoke_tensor *ints(int64_t n, const int32_t *x)
 static void out_of_range(yoke_tensor *y, const char *op, const char *what)
 {
 	char room[256];
-	int err = y ? yoke_read(y, room, yoke_bytes(y)) : yoke_error_code(); // eager: the call failed
+	// eager: the call failed
+	int err = y ? yoke_read(y, room, yoke_bytes(y)) : yoke_error_code();
 	bool good = err == YOKE_ERANGE && strstr(yoke_error(), op) &&
 		    strstr(yoke_error(), what) && strstr(yoke_error(), "lookup");
 	ok(good, "%s says \"%s\": %s", op, what, yoke_error());
@@ -416,7 +418,8 @@ static void empties(void)
 	ok(refused(yoke_reduce_max(x, YOKE_AXIS(1)), YOKE_ESHAPE),
 	   "argmax of nothing is refused");
 	ok(refused(yoke_reduce_min(x, YOKE_ALL), YOKE_ESHAPE), "a minimum of nothing is refused");
-	ok(refused(yoke_argmax(x, 1), YOKE_ESHAPE), "an index of the maximum of nothing is refused");
+	ok(refused(yoke_argmax(x, 1), YOKE_ESHAPE),
+	   "an index of the maximum of nothing is refused");
 	ok(refused(yoke_norm(x, INFINITY, YOKE_AXIS(1)), YOKE_ESHAPE),
 	   "a maximum magnitude of nothing is refused");
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// yoke_model_open opens what `yoke train` made: tokens, losses and tokenizers are those of `yoke generate`
-// and `yoke eval`, for each tokenizer, for runs from init= and with adapters.
+// yoke_model_open opens what `yoke train` made: tokens, losses and tokenizers are those of `yoke
+// generate` and `yoke eval`, for each tokenizer, for runs from init= and with adapters.
 #include "config.h"
 
 #include <sys/stat.h>

@@ -134,7 +134,8 @@ static size_t record(const unsigned char *p, size_t left, struct event *to)
 			size_t bytes = varint(&at);
 			const unsigned char *q = at, *stop = at + bytes;
 			if (key == (3 << 3 | 2))
-				snprintf(to->version, sizeof to->version, "%.*s", (int)bytes, (const char *)at);
+				snprintf(to->version, sizeof to->version, "%.*s", (int)bytes,
+					 (const char *)at);
 			if (key == (7 << 3 | 2))
 				to->session = at[0] == 8 ? at[1] : -1;
 			while (key == (5 << 3 | 2) && q < stop && *q == (1 << 3 | 2)) {
@@ -180,10 +181,11 @@ static void events_read(int64_t steps, const double *loss, int64_t resumed)
 	}
 	int64_t good = 0, n = 0;
 	for (size_t more; (more = record(p + at, bytes - at, &e)); at += more, n += e.n == 2)
-		good += e.n == 2 && !strcmp(e.value[0].tag, "train/loss") && !strcmp(e.value[1].tag, "train/a<b>\"c") &&
+		good += e.n == 2 && !strcmp(e.value[0].tag, "train/loss") &&
+			!strcmp(e.value[1].tag, "train/a<b>\"c") &&
 			e.value[0].x == (float)loss[e.step] && e.value[1].x == (float)-e.step;
-	ok(n == steps && good == n && at == bytes, "%lld of %lld records are as logged, to the last byte",
-	   (long long)good, (long long)n);
+	ok(n == steps && good == n && at == bytes,
+	   "%lld of %lld records are as logged, to the last byte", (long long)good, (long long)n);
 	free(text);
 }
 
@@ -193,10 +195,14 @@ static void tags(void)
 	static const struct {
 		const char *stage, *name, *tag;
 	} cases[] = {
-		{ "train", "lr", "train/lr" },	       { "train", "data_wait_s", "data/wait_s" },
-		{ "train", "peak_bytes", "system/peak_bytes" }, { "train", "data_", "train/data_" },
-		{ "valid", "val_loss", "valid/loss" }, { "valid", "perplexity", "valid/perplexity" },
-		{ "memory", "rss", "system/rss" },     { "test", "recall", "test/recall" },
+		{ "train", "lr", "train/lr" },
+		{ "train", "data_wait_s", "data/wait_s" },
+		{ "train", "peak_bytes", "system/peak_bytes" },
+		{ "train", "data_", "train/data_" },
+		{ "valid", "val_loss", "valid/loss" },
+		{ "valid", "perplexity", "valid/perplexity" },
+		{ "memory", "rss", "system/rss" },
+		{ "test", "recall", "test/recall" },
 	};
 	enum { CASES = sizeof cases / sizeof *cases };
 	const struct yoke_run_options o = { .size = sizeof o, .tensorboard = 1 };
@@ -213,8 +219,10 @@ static void tags(void)
 	at = record(p, bytes, &e); // the version
 	for (int i = 0; i < CASES; i++) {
 		const size_t more = record(p + at, bytes - at, &e);
-		ok(more && e.n == 1 && !strcmp(e.value[0].tag, cases[i].tag) && e.value[0].x == (float)i, "%s of %s is %s", cases[i].name,
-		   cases[i].stage, e.n ? e.value[0].tag : "missing");
+		ok(more && e.n == 1 && !strcmp(e.value[0].tag, cases[i].tag) &&
+			   e.value[0].x == (float)i,
+		   "%s of %s is %s", cases[i].name, cases[i].stage,
+		   e.n ? e.value[0].tag : "missing");
 		at += more;
 	}
 	free(text);
@@ -226,29 +234,39 @@ static void written(void)
 {
 	enum { STEPS = 200 };
 	static double loss[STEPS + 1];
-	struct yoke_run_options o = { .size = sizeof o, .device = "dev\"ice", .driver = "d", .config = "{\"lr\": 0.5}",
-				      .data = 0xabc, .tensorboard = 1 };
+	struct yoke_run_options o = { .size = sizeof o,
+				      .device = "dev\"ice",
+				      .driver = "d",
+				      .config = "{\"lr\": 0.5}",
+				      .data = 0xabc,
+				      .tensorboard = 1 };
 	const char *names[] = { "loss", "a<b>\"c" };
 	yoke_run *r = yoke_run_open(folder, &o), *second;
 	if (!ok(r != NULL, "open %s", yoke_error()))
 		return;
 	second = yoke_run_open(folder, &o);
-	ok(!second && yoke_error_code() == YOKE_EBUSY, "a second run in the same directory: %s", yoke_error());
+	ok(!second && yoke_error_code() == YOKE_EBUSY, "a second run in the same directory: %s",
+	   yoke_error());
 	yoke_error_clear();
 	for (int64_t t = 1; t <= STEPS; t++) {
 		loss[t] = ldexp(rnd_real(-1, 1), (int)rnd_int(-60, 60));
 		yoke_run_log(r, t, "train", 2, names, (double[]){ loss[t], (double)-t });
 	}
 	yoke_run_event(r, 7, "went\nwell", "<script>");
-	ok(yoke_run_log(r, 1, "train", 1, (const char *[]){ "time" }, (double[]){ 1 }) == YOKE_EINVAL &&
-	   yoke_run_log(r, 1, "train", 2, (const char *[]){ "a", "a" }, (double[]){ 1, 2 }) == YOKE_EINVAL &&
-	   yoke_run_log(r, 1, "train", 1, (const char *[]){ "\xff" }, (double[]){ 1 }) == YOKE_EINVAL &&
-	   yoke_run_log(r, -1, "train", 0, NULL, NULL) == YOKE_EINVAL, "invalid log calls: %s", yoke_error());
+	ok(yoke_run_log(r, 1, "train", 1, (const char *[]){ "time" }, (double[]){ 1 }) ==
+			   YOKE_EINVAL &&
+		   yoke_run_log(r, 1, "train", 2, (const char *[]){ "a", "a" },
+				(double[]){ 1, 2 }) == YOKE_EINVAL &&
+		   yoke_run_log(r, 1, "train", 1, (const char *[]){ "\xff" }, (double[]){ 1 }) ==
+			   YOKE_EINVAL &&
+		   yoke_run_log(r, -1, "train", 0, NULL, NULL) == YOKE_EINVAL,
+	   "invalid log calls: %s", yoke_error());
 	yoke_error_clear();
 	FILE *f = fopen(in("abc"), "w");
 	fputs("abc", f);
 	fclose(f);
-	ok(yoke_run_artifact(r, in("abc")) == 0 && yoke_run_artifact(r, in("abc")) == 0, "artifact");
+	ok(yoke_run_artifact(r, in("abc")) == 0 && yoke_run_artifact(r, in("abc")) == 0,
+	   "artifact");
 	ok(yoke_run_artifact(r, in("none")) == YOKE_ENOENT, "a missing artifact: %s", yoke_error());
 	yoke_error_clear();
 	yoke_run_log(r, STEPS, "valid", 2, (const char *[]){ "x", "y" }, (double[]){ NAN, 1 });
@@ -265,10 +283,12 @@ static void written(void)
 		rises &= time >= last && time > 1.5e9;
 		last = time;
 		if (n < STEPS)
-			good += (int64_t)n + 1 == step && json_number_value(json_object_get(l, "loss")) == loss[step] &&
+			good += (int64_t)n + 1 == step &&
+				json_number_value(json_object_get(l, "loss")) == loss[step] &&
 				!strcmp(json_string_value(json_object_get(l, "stage")), "train");
 		else
-			ok(!json_object_get(l, "x") && json_number_value(json_object_get(l, "y")) == 1,
+			ok(!json_object_get(l, "x") &&
+				   json_number_value(json_object_get(l, "y")) == 1,
 			   "a NaN is omitted: %s", line);
 		json_decref(l);
 		n++;
@@ -279,14 +299,18 @@ static void written(void)
 	json_t *about = json_load_file(in("run.json"), 0, NULL);
 	const json_t *a = json_array_get(json_object_get(about, "artifacts"), 0);
 	ok(json_array_size(json_object_get(about, "artifacts")) == 1 &&
-	   !strcmp(json_string_value(json_object_get(a, "name")), "abc") &&
-	   !strcmp(json_string_value(json_object_get(a, "xxh64")), "44bc2cf5ad770999") &&
-	   json_integer_value(json_object_get(a, "bytes")) == 3, "its checksum is XXH64's of \"abc\"");
+		   !strcmp(json_string_value(json_object_get(a, "name")), "abc") &&
+		   !strcmp(json_string_value(json_object_get(a, "xxh64")), "44bc2cf5ad770999") &&
+		   json_integer_value(json_object_get(a, "bytes")) == 3,
+	   "its checksum is XXH64's of \"abc\"");
 	ok(json_integer_value(json_object_get(about, "pid")) == getpid() &&
-	   !strcmp(json_string_value(json_object_get(about, "device")), "dev\"ice") &&
-	   !strcmp(json_string_value(json_object_get(about, "data")), "0000000000000abc") &&
-	   json_number_value(json_object_get(json_object_get(about, "config"), "lr")) == 0.5 &&
-	   !strcmp(json_string_value(json_object_get(json_object_get(about, "ended"), "how")), "done"),
+		   !strcmp(json_string_value(json_object_get(about, "device")), "dev\"ice") &&
+		   !strcmp(json_string_value(json_object_get(about, "data")), "0000000000000abc") &&
+		   json_number_value(json_object_get(json_object_get(about, "config"), "lr")) ==
+			   0.5 &&
+		   !strcmp(json_string_value(
+				   json_object_get(json_object_get(about, "ended"), "how")),
+			   "done"),
 	   "run.json has what ran and how it ended");
 	json_decref(about);
 	events_read(STEPS, loss, 0);
@@ -363,8 +387,9 @@ static void lost(void)
 	yoke_run_close(r, "done", NULL);
 	yk_log_to(NULL, NULL);
 	ok(warnings == 3, "%d warnings", warnings);
-	ok(yoke_run_log(NULL, 1, "train", 1, &name, (double[]){ 1 }) == 0 && yoke_run_event(NULL, 1, "x", "") == 0 &&
-	   yoke_run_artifact(NULL, "x") == 0, "a NULL run is no error");
+	ok(yoke_run_log(NULL, 1, "train", 1, &name, (double[]){ 1 }) == 0 &&
+		   yoke_run_event(NULL, 1, "x", "") == 0 && yoke_run_artifact(NULL, "x") == 0,
+	   "a NULL run is no error");
 	yoke_run_close(NULL, "done", NULL);
 }
 
@@ -373,9 +398,11 @@ int main(void)
 	const char *tmp = getenv("TMPDIR");
 	static void (*const part[])(void) = { written, tags, resumed, lost };
 	tap_seed();
-	ok(yk_crc32c("123456789", 9) == 0xe3069283u, "CRC-32C of the digits"); // RFC 3720's check value
+	// RFC 3720's check value
+	ok(yk_crc32c("123456789", 9) == 0xe3069283u, "CRC-32C of the digits");
 	for (size_t i = 0; i < sizeof part / sizeof *part; i++) {
-		snprintf(folder, sizeof folder, "%s/runs.%ld.%zu", tmp ? tmp : "/tmp", (long)getpid(), i);
+		snprintf(folder, sizeof folder, "%s/runs.%ld.%zu", tmp ? tmp : "/tmp",
+			 (long)getpid(), i);
 		part[i]();
 		char command[8300];
 		snprintf(command, sizeof command, "rm -r '%s'", folder);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The choice of a token from logits, beside a reference that sorts all tokens in float64 and has its own Philox.
+// The choice of a token from logits, beside a reference that sorts all tokens in float64 and has
+// its own Philox.
 #include "config.h"
 
 #include "base/error.h"
@@ -42,7 +43,8 @@ static int by_logit(const void *a, const void *b)
 	return x->l != y->l ? (x->l < y->l) - (x->l > y->l) : x->id - y->id;
 }
 
-static int32_t reference(const float *logits, int32_t n, const struct yk_sampling *s, const int32_t *before, int64_t count, uint64_t k)
+static int32_t reference(const float *logits, int32_t n, const struct yk_sampling *s,
+			 const int32_t *before, int64_t count, uint64_t k)
 {
 	static struct token t[VOCABULARY];
 	int32_t m = 0, kept = 0;
@@ -76,7 +78,8 @@ static int32_t reference(const float *logits, int32_t n, const struct yk_samplin
 	for (int32_t i = 0; i < m; i++)
 		sum += exp((t[i].l - largest) / s->temperature);
 	uint32_t bits[4];
-	philox((uint32_t[]){ (uint32_t)k, (uint32_t)(k >> 32), 0, 0 }, (uint32_t[]){ (uint32_t)s->seed, (uint32_t)(s->seed >> 32) }, bits);
+	philox((uint32_t[]){ (uint32_t)k, (uint32_t)(k >> 32), 0, 0 },
+	       (uint32_t[]){ (uint32_t)s->seed, (uint32_t)(s->seed >> 32) }, bits);
 	const double u = (double)(((uint64_t)bits[1] << 32 | bits[0]) >> 11) / 9007199254740992.0;
 	for (int32_t i = 0; i < m; i++) {
 		part += exp((t[i].l - largest) / s->temperature);
@@ -116,8 +119,10 @@ static void test_reference(void)
 	for (int round = 0; round < 3000; round++) {
 		const int32_t n = sizes[round % 6];
 		const int64_t count = rnd_int(0, 60);
-		struct yk_sampling s = { .temperature = round % 11 == 0 ? 0 : rnd_real(0.1, 2), .top_p = round % 3 ? rnd_real(0.01, 1) : 1,
-					 .seed = (uint64_t)rnd_int(0, INT64_C(1) << 60) - 5, .top_k = round % 4 ? 0 : rnd_int(1, n + 3),
+		struct yk_sampling s = { .temperature = round % 11 == 0 ? 0 : rnd_real(0.1, 2),
+					 .top_p = round % 3 ? rnd_real(0.01, 1) : 1,
+					 .seed = (uint64_t)rnd_int(0, INT64_C(1) << 60) - 5,
+					 .top_k = round % 4 ? 0 : rnd_int(1, n + 3),
 					 .min_p = round % 5 ? 0 : rnd_real(0, 0.5) };
 		if (round % 2)
 			s.repetition = rnd_real(0.5, 2);
@@ -140,7 +145,8 @@ static void test_reference(void)
 		cases++;
 		wrong += e < 0 || got != want;
 		if (e < 0 || got != want)
-			diag("case %d: %d of %d logits, wanted %d", round, (int)got, (int)n, (int)want);
+			diag("case %d: %d of %d logits, wanted %d", round, (int)got, (int)n,
+			     (int)want);
 	}
 	ok(!wrong, "%d of %d tokens are those of the reference", cases - wrong, cases);
 }
@@ -158,7 +164,8 @@ static void test_sampling(void)
 	double sum = 0, got[N], want[N];
 
 	memcpy(logits, given, sizeof logits);
-	ok(yk_sample(logits, N, &s, NULL, 0, 0, &id) == 0 && id == 1, "temperature 0 selects the first of equals");
+	ok(yk_sample(logits, N, &s, NULL, 0, 0, &id) == 0 && id == 1,
+	   "temperature 0 selects the first of equals");
 	s = (struct yk_sampling){ .temperature = 0.5, .top_p = 1, .seed = 7 };
 	for (int i = 0; i < N; i++)
 		sum += want[i] = exp(logits[i] / 0.5);
@@ -181,26 +188,32 @@ static void test_sampling(void)
 	yk_sample(logits, N, &s, NULL, 0, 42, &again);
 	ok(id == again, "the same seed and position give the same token");
 	// the two likeliest of top_k; of min_p those above exp(-0.8)
-	const struct yk_sampling limits[] = { { .temperature = 1, .top_p = 1, .seed = 7, .top_k = 2 },
-					     { .temperature = 1, .top_p = 1, .seed = 7, .min_p = 0.45 } };
+	const struct yk_sampling limits[] = {
+		{ .temperature = 1, .top_p = 1, .seed = 7, .top_k = 2 },
+		{ .temperature = 1, .top_p = 1, .seed = 7, .min_p = 0.45 }
+	};
 	for (int i = 0; i < 2; i++) {
 		memset(count, 0, sizeof count);
 		for (int k = 0; k < 1000; k++) {
 			yk_sample(logits, N, &limits[i], NULL, 0, (uint64_t)k, &id);
 			count[id]++;
 		}
-		ok(count[1] > 400 && count[3] > 400 && count[1] + count[3] == 1000, "%s keeps the two most likely",
-		   i ? "min_p 0.45" : "top_k 2");
+		ok(count[1] > 400 && count[3] > 400 && count[1] + count[3] == 1000,
+		   "%s keeps the two most likely", i ? "min_p 0.45" : "top_k 2");
 	}
 	const int32_t before[] = { 1, 3, 3 };
 	const struct yk_sampling penalties[] = {
-		{ .repetition = 4 }, { .presence = 1.5 }, { .frequency = 0.6 }, { .frequency = 0.4, .presence = 0.4 },
+		{ .repetition = 4 },
+		{ .presence = 1.5 },
+		{ .frequency = 0.6 },
+		{ .frequency = 0.4, .presence = 0.4 },
 	};
 	const int32_t after[] = { 2, 2, 1, 1 };
 	for (int i = 0; i < 4; i++) {
 		memcpy(logits, given, sizeof logits);
 		yk_sample(logits, N, &penalties[i], before, 3, 0, &id);
-		ok(id == after[i], "penalty %d: the largest logit is that of token %d, got %d", i, (int)after[i], (int)id);
+		ok(id == after[i], "penalty %d: the largest logit is that of token %d, got %d", i,
+		   (int)after[i], (int)id);
 	}
 	float broken[2] = { NAN, -INFINITY };
 	int e = yk_sample(broken, 2, &s, NULL, 0, 0, &id);

@@ -43,15 +43,18 @@ static double scale_of(const yoke_scaler *s)
 }
 
 // o: the step overflows. scale[i] is the scale after step i.
-static void script(const struct yoke_scaler_options *o, const char *steps, const double *scale, const char *what)
+static void script(const struct yoke_scaler_options *o, const char *steps, const double *scale,
+		   const char *what)
 {
 	yoke_scaler *s = yoke_scaler_new(o);
 	bool good = s;
 	for (int i = 0; steps[i] && good; i++) {
 		int got = step(s, steps[i] == 'o');
-		good = got == (steps[i] == 'o' ? YOKE_SKIPPED : YOKE_STEPPED) && scale_of(s) == scale[i];
+		good = got == (steps[i] == 'o' ? YOKE_SKIPPED : YOKE_STEPPED) &&
+		       scale_of(s) == scale[i];
 		if (!good)
-			diag("step %d: %d, scale %g, want %g; %s", i, got, scale_of(s), scale[i], yoke_error());
+			diag("step %d: %d, scale %g, want %g; %s", i, got, scale_of(s), scale[i],
+			     yoke_error());
 	}
 	ok(good, "%s: %s", what, steps);
 	yoke_scaler_free(s);
@@ -59,18 +62,29 @@ static void script(const struct yoke_scaler_options *o, const char *steps, const
 
 static void scripts(void)
 {
-	const struct yoke_scaler_options three = { .size = sizeof three, .scale = 1024, .interval = 3 };
+	const struct yoke_scaler_options three = { .size = sizeof three,
+						   .scale = 1024,
+						   .interval = 3 };
 	script(&three, ".....o..o...oo",
-	       (double[]){ 1024, 1024, 2048, 2048, 2048, 1024, 1024, 1024, 512, 512, 512, 1024, 512, 256 },
+	       (double[]){ 1024, 1024, 2048, 2048, 2048, 1024, 1024, 1024, 512, 512, 512, 1024, 512,
+			   256 },
 	       "interval 3");
-	const struct yoke_scaler_options patient = { .size = sizeof patient, .scale = 1024, .interval = 3, .hysteresis = 2 };
-	script(&patient, "o.oo...o.o", (double[]){ 1024, 1024, 512, 256, 256, 256, 512, 512, 512, 256 },
-	       "hysteresis 2");
-	const struct yoke_scaler_options bounded = { .size = sizeof bounded, .scale = 6, .growth = 3, .backoff = 0.25,
-						     .min = 2, .max = 40, .interval = 1 };
+	const struct yoke_scaler_options patient = {
+		.size = sizeof patient, .scale = 1024, .interval = 3, .hysteresis = 2
+	};
+	script(&patient, "o.oo...o.o",
+	       (double[]){ 1024, 1024, 512, 256, 256, 256, 512, 512, 512, 256 }, "hysteresis 2");
+	const struct yoke_scaler_options bounded = { .size = sizeof bounded,
+						     .scale = 6,
+						     .growth = 3,
+						     .backoff = 0.25,
+						     .min = 2,
+						     .max = 40,
+						     .interval = 1 };
 	script(&bounded, "...oo", (double[]){ 18, 40, 40, 10, 2.5 }, "bounds");
-	script(&(struct yoke_scaler_options){ .size = offsetof(struct yoke_scaler_options, growth) }, ".o", (double[]){ 65536, 32768 },
-	       "defaults of a short struct");
+	script(&(struct yoke_scaler_options){ .size = offsetof(struct yoke_scaler_options,
+							       growth) },
+	       ".o", (double[]){ 65536, 32768 }, "defaults of a short struct");
 }
 
 // At the minimum scale: an error with the name, and the struct of the last 100.
@@ -83,9 +97,11 @@ static void min(void)
 	for (int i = 0; i < 149; i++)
 		stepped += step(s, i == 20 || i == 120) == YOKE_STEPPED;
 	yoke_scaler_stats(s, &x);
-	ok(stepped == 147 && x.steps == 100 && x.overflows == 1 && x.rate == 0.01 && x.all_steps == 149 &&
-	   x.skipped == 2 && x.scale == 1 && x.first == 0 && !*x.name, // 1 after 20, 2 after 70, 1 after 120
-	   "statistics: %d stepped, %d of %d, scale %g", stepped, (int)x.overflows, (int)x.steps, x.scale);
+	ok(stepped == 147 && x.steps == 100 && x.overflows == 1 && x.rate == 0.01 &&
+		   x.all_steps == 149 && x.skipped == 2 && x.scale == 1 && x.first == 0 &&
+		   !*x.name, // 1 after 20, 2 after 70, 1 after 120
+	   "statistics: %d stepped, %d of %d, scale %g", stepped, (int)x.overflows, (int)x.steps,
+	   x.scale);
 	int err = step(s, true);
 	ok(err == YOKE_ERANGE && strstr(yoke_error(), "min loss scale, 1"),
 	   "and not below the minimum: %s", yoke_error());
@@ -109,18 +125,41 @@ static void fill(yoke_tensor *t, int i)
 	put(t, x);
 }
 
-static int update(enum kind kind, yoke_tensor *(*l)[N], yoke_tensor *const *g, yoke_tensor *scale, yoke_tensor *skipped)
+static int update(enum kind kind, yoke_tensor *(*l)[N], yoke_tensor *const *g, yoke_tensor *scale,
+		  yoke_tensor *skipped)
 {
 	yoke_tensor *half = yoke_scalar(0.5);
 	if (kind == ADAMW)
-		return yoke_adamw_step(N, l[0], g, l[1], l[2], &(struct yoke_adamw){ .size = sizeof(struct yoke_adamw),
-				half, half, half, scale, 0.9, 0.99, 1e-8, 0.1, skipped });
+		return yoke_adamw_step(N, l[0], g, l[1], l[2],
+				       &(struct yoke_adamw){ .size = sizeof(struct yoke_adamw),
+							     half,
+							     half,
+							     half,
+							     scale,
+							     0.9,
+							     0.99,
+							     1e-8,
+							     0.1,
+							     skipped });
 	if (kind == LAMB)
-		return yoke_lamb_step(N, l[0], g, l[1], l[2], &(struct yoke_lamb){ .size = sizeof(struct yoke_lamb),
-				half, half, half, scale, 0.9, 0.99, 1e-8, 0.1, .skip = skipped });
-	return yoke_sgd_step(N, l[0], g, kind == MOMENTUM ? l[1] : NULL, &(struct yoke_sgd){
-			.size = sizeof(struct yoke_sgd), .lr = half, .first = kind == MOMENTUM ? half : YOKE_NONE,
-			.scale = scale, .momentum = kind == MOMENTUM ? 0.9 : 0, .skip = skipped });
+		return yoke_lamb_step(N, l[0], g, l[1], l[2],
+				      &(struct yoke_lamb){ .size = sizeof(struct yoke_lamb),
+							   half,
+							   half,
+							   half,
+							   scale,
+							   0.9,
+							   0.99,
+							   1e-8,
+							   0.1,
+							   .skip = skipped });
+	return yoke_sgd_step(N, l[0], g, kind == MOMENTUM ? l[1] : NULL,
+			     &(struct yoke_sgd){ .size = sizeof(struct yoke_sgd),
+						 .lr = half,
+						 .first = kind == MOMENTUM ? half : YOKE_NONE,
+						 .scale = scale,
+						 .momentum = kind == MOMENTUM ? 0.9 : 0,
+						 .skip = skipped });
 }
 
 static unsigned char had[LISTS][N][LIMIT * sizeof(double)];
@@ -149,13 +188,16 @@ static void skips(enum kind kind, int dtype)
 	float got = 0;
 	for (int k = 0; k < LISTS; k++)
 		for (int i = 0; i < N; i++) {
-			l[k][i] = yoke_variable(k ? "state" : of[i], k ? yoke_f32 : dtype, 1, &counts[i]);
+			l[k][i] = yoke_variable(k ? "state" : of[i], k ? yoke_f32 : dtype, 1,
+						&counts[i]);
 			fill(l[k][i], i);
 		}
 	compare(l);
 	// a clean step; inf or NaN in the first, a middle and the last element of all; a clean one
-	static const struct { int tensor; int64_t at; double bad; } script[] = {
-		{ 0, 0, 0 }, { 0, 0, INFINITY }, { 1, 128, -INFINITY }, { 2, LIMIT - 1, INFINITY }, { 2, 17, NAN }, { 0, 0, 0 } };
+	static const struct { int tensor; int64_t at; double bad;
+	} script[] = { { 0, 0, 0 },           { 0, 0, INFINITY },
+		       { 1, 128, -INFINITY }, { 2, LIMIT - 1, INFINITY },
+		       { 2, 17, NAN },        { 0, 0, 0 } };
 	for (size_t t = 0; t < sizeof script / sizeof *script; t++) {
 		const bool bad = script[t].bad != 0;
 		yoke_scope *scope = yoke_scope_begin("step");
@@ -180,12 +222,15 @@ static void skips(enum kind kind, int dtype)
 		yoke_scaler_stats(s, &x);
 		bool same = compare(l);
 		ok(what == (bad ? YOKE_SKIPPED : YOKE_STEPPED) && same == bad &&
-		   (!bad || (x.first == script[t].tensor && !strcmp(x.name, of[script[t].tensor]) &&
+			   (!bad ||
+			    (x.first == script[t].tensor && !strcmp(x.name, of[script[t].tensor]) &&
 			     x.scale == scale / 2)),
-		   "%s of %s, %g: %s, %s; first of %s %s", names[kind], yoke_dtype_name(dtype), script[t].bad,
-		   what == YOKE_SKIPPED ? "skipped" : "stepped", same ? "the same bits" : "changed", x.name, yoke_error());
+		   "%s of %s, %g: %s, %s; first of %s %s", names[kind], yoke_dtype_name(dtype),
+		   script[t].bad, what == YOKE_SKIPPED ? "skipped" : "stepped",
+		   same ? "the same bits" : "changed", x.name, yoke_error());
 		if (!bad)
-			near(&(double){ (double)got }, &(double){ sqrt(sum) }, 1, 1e-6, 0, "unscaled norm");
+			near(&(double){ (double)got }, &(double){ sqrt(sum) }, 1, 1e-6, 0,
+			     "unscaled norm");
 		was = scale;
 		yoke_scope_end(scope);
 	}
@@ -221,7 +266,8 @@ static void unskipped(enum kind kind)
 		yoke_eval(0, NULL);
 		compare(l);
 		if (with)
-			ok(!memcmp(first, had, sizeof had), "%s: skip 0 changes no bit %s", names[kind], yoke_error());
+			ok(!memcmp(first, had, sizeof had), "%s: skip 0 changes no bit %s",
+			   names[kind], yoke_error());
 		memcpy(first, had, sizeof had);
 		yoke_scope_end(scope);
 		for (int k = 0; k < LISTS; k++)
@@ -234,13 +280,16 @@ static void unskipped(enum kind kind)
 
 static void saved(void)
 {
-	const struct yoke_scaler_options o = { .size = sizeof o, .scale = 64, .interval = 4, .hysteresis = 2 };
+	const struct yoke_scaler_options o = {
+		.size = sizeof o, .scale = 64, .interval = 4, .hysteresis = 2
+	};
 	yoke_scaler *a = yoke_scaler_new(&o), *b = yoke_scaler_new(&o);
 	struct yoke_scaler_state x = { .size = sizeof x }, y = { .size = sizeof y };
 	bool same = true;
 	for (int i = 0; i < 30; i++)
 		step(a, rnd() % 4 == 0);
-	ok(!yoke_scaler_save(a, &x) && !yoke_scaler_load(b, &x), "saved and loaded %s", yoke_error());
+	ok(!yoke_scaler_save(a, &x) && !yoke_scaler_load(b, &x), "saved and loaded %s",
+	   yoke_error());
 	for (int i = 0; i < 120 && same; i++) {
 		bool bad = rnd() % 6 == 0;
 		same = step(a, bad) == step(b, bad) && scale_of(a) == scale_of(b);
@@ -267,7 +316,9 @@ static void saved(void)
 static void parsed(void)
 {
 	static const char *const bad[] = {
-		"{}", "[]", "{\"scale\":\"1\"}",
+		"{}",
+		"[]",
+		"{\"scale\":\"1\"}",
 		"{\"scale\":0.5,\"clean\":0,\"left\":1,\"steps\":3,\"skipped\":1,\"recent\":\"%032d\"}",
 		"{\"scale\":1e300,\"clean\":0,\"left\":1,\"steps\":3,\"skipped\":1,\"recent\":\"%032d\"}",
 		"{\"scale\":64.0,\"clean\":-1,\"left\":1,\"steps\":3,\"skipped\":1,\"recent\":\"%032d\"}",
@@ -275,7 +326,8 @@ static void parsed(void)
 		"{\"scale\":64.0,\"clean\":0,\"left\":2,\"steps\":3,\"skipped\":1,\"recent\":\"%032d\"}",
 		"{\"scale\":64.0,\"clean\":0,\"left\":1,\"steps\":3,\"skipped\":4,\"recent\":\"%032d\"}",
 		"{\"scale\":64.0,\"clean\":0,\"left\":1,\"steps\":3,\"skipped\":1,\"recent\":\"%031dg\"}",
-		"{\"scale\":64.0,\"clean\":0,\"left\":1,\"steps\":3,\"skipped\":1,\"recent\":\"%033d\"}" };
+		"{\"scale\":64.0,\"clean\":0,\"left\":1,\"steps\":3,\"skipped\":1,\"recent\":\"%033d\"}"
+	};
 	yoke_scaler *a = yoke_scaler_new(NULL), *b = yoke_scaler_new(NULL);
 	struct yoke_scaler_state x = { .size = sizeof x }, y = { .size = sizeof y };
 	for (int i = 0; i < 140; i++)
@@ -297,7 +349,8 @@ static void parsed(void)
 		o = json_loads(line, 0, NULL);
 		int err = yk_scaler_parse(o, "manifest", b);
 		yoke_scaler_save(b, &y);
-		ok(err && !memcmp(&x, &y, sizeof x), "%s: nothing of %s is applied", yoke_error(), line);
+		ok(err && !memcmp(&x, &y, sizeof x), "%s: nothing of %s is applied", yoke_error(),
+		   line);
 		yoke_error_clear();
 		json_decref(o);
 	}
@@ -307,15 +360,19 @@ static void parsed(void)
 
 static void refused(void)
 {
-	static const struct { struct yoke_scaler_options o; const char *word; } bad[] = {
-		{ { .scale = -1 }, "scale -1" }, { { .scale = NAN }, "scale nan" }, { { .scale = 1e9 }, "scale 1e" },
-		{ { .growth = 1 }, "growth 1" }, { { .backoff = 1.5 }, "backoff 1.5" }, { { .interval = -1 }, "interval -1" },
-		{ { .hysteresis = -2 }, "hysteresis -2" }, { { .min = 4, .max = 2 }, "4 .. 2" } };
+	static const struct { struct yoke_scaler_options o; const char *word;
+	} bad[] = {
+		{ { .scale = -1 }, "scale -1" },           { { .scale = NAN }, "scale nan" },
+		{ { .scale = 1e9 }, "scale 1e" },          { { .growth = 1 }, "growth 1" },
+		{ { .backoff = 1.5 }, "backoff 1.5" },     { { .interval = -1 }, "interval -1" },
+		{ { .hysteresis = -2 }, "hysteresis -2" }, { { .min = 4, .max = 2 }, "4 .. 2" }
+	};
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
 		struct yoke_scaler_options o = bad[i].o;
 		o.size = sizeof o;
-		ok(!yoke_scaler_new(&o) && yoke_error_code() == YOKE_EINVAL && strstr(yoke_error(), bad[i].word), "%s",
-		   yoke_error());
+		ok(!yoke_scaler_new(&o) && yoke_error_code() == YOKE_EINVAL &&
+			   strstr(yoke_error(), bad[i].word),
+		   "%s", yoke_error());
 		yoke_error_clear();
 	}
 	yoke_scaler *s = yoke_scaler_new(NULL);
@@ -323,7 +380,8 @@ static void refused(void)
 	yoke_tensor *norm, *skipped, *g[2] = { one_gradient(false), one_gradient(true) };
 	ok(yoke_scaler_update(s) == YOKE_STEPPED, "nothing was checked");
 	yoke_scaler_check(s, 2, NULL, g, &norm, &skipped);
-	ok(yoke_scaler_check(s, 1, NULL, g, &norm, &skipped) == YOKE_EINVAL && !norm && !skipped, "%s", yoke_error());
+	ok(yoke_scaler_check(s, 1, NULL, g, &norm, &skipped) == YOKE_EINVAL && !norm && !skipped,
+	   "%s", yoke_error());
 	yoke_error_clear();
 	yoke_scope_end(scope);
 	yoke_scaler_free(s);

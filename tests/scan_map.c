@@ -15,8 +15,8 @@ static const int64_t dims[3] = { X, N, Y };
 
 static int add(struct yoke_map *m, int op, int dtype, int a, int b, int c)
 {
-	m->insn[m->ninsn] =
-		(struct yoke_insn){ (uint16_t)op, (uint8_t)dtype, 0, (uint16_t)a, (uint16_t)b, (uint16_t)c };
+	m->insn[m->ninsn] = (struct yoke_insn){ (uint16_t)op, (uint8_t)dtype, 0,
+						(uint16_t)a,  (uint16_t)b,    (uint16_t)c };
 	return m->ninsn++;
 }
 
@@ -36,31 +36,38 @@ static int constant(struct yoke_map *m, double x)
 	return add(m, YOKE_MAP_CONST, yoke_f64, m->nconst++, 0, 0);
 }
 
-// A filter of second order, transposed direct form II: y = b0 x + s0, s0' = b1 x - a1 y + s1, s1' = b2 x - a2 y.
+// A filter of second order, transposed direct form II: y = b0 x + s0, s0' = b1 x - a1 y + s1, s1' =
+// b2 x - a2 y.
 static struct yoke_map biquad(const double *b, const double *a)
 {
 	struct yoke_map m = { .size = sizeof m };
 	int x = input(&m, yoke_f64), s0 = input(&m, yoke_f64), s1 = input(&m, yoke_f64);
-	int y = add(&m, YOKE_MAP_ADD, yoke_f64, add(&m, YOKE_MAP_MUL, yoke_f64, constant(&m, b[0]), x, 0), s0, 0);
+	int y = add(&m, YOKE_MAP_ADD, yoke_f64,
+		    add(&m, YOKE_MAP_MUL, yoke_f64, constant(&m, b[0]), x, 0), s0, 0);
 	int p = add(&m, YOKE_MAP_MUL, yoke_f64, constant(&m, b[1]), x, 0);
-	p = add(&m, YOKE_MAP_SUB, yoke_f64, p, add(&m, YOKE_MAP_MUL, yoke_f64, constant(&m, a[1]), y, 0), 0);
+	p = add(&m, YOKE_MAP_SUB, yoke_f64, p,
+		add(&m, YOKE_MAP_MUL, yoke_f64, constant(&m, a[1]), y, 0), 0);
 	int q = add(&m, YOKE_MAP_MUL, yoke_f64, constant(&m, b[2]), x, 0);
-	q = add(&m, YOKE_MAP_SUB, yoke_f64, q, add(&m, YOKE_MAP_MUL, yoke_f64, constant(&m, a[2]), y, 0), 0);
+	q = add(&m, YOKE_MAP_SUB, yoke_f64, q,
+		add(&m, YOKE_MAP_MUL, yoke_f64, constant(&m, a[2]), y, 0), 0);
 	output(&m, y);
 	output(&m, add(&m, YOKE_MAP_ADD, yoke_f64, p, s1, 0));
 	output(&m, q);
 	return m;
 }
 
-// Thomas, forwards: a, b, c, d; c', d' -> c', d'; c' = c / (b - a c'), d' = (d - a d') / (b - a c').
+// Thomas, forwards: a, b, c, d; c', d' -> c', d'; c' = c / (b - a c'), d' = (d - a d') / (b - a
+// c').
 static struct yoke_map forwards(int dtype)
 {
 	struct yoke_map m = { .size = sizeof m };
 	int in[6], next[2];
 	for (int k = 0; k < 6; k++)
 		in[k] = input(&m, dtype);
-	int under = add(&m, YOKE_MAP_SUB, dtype, in[1], add(&m, YOKE_MAP_MUL, dtype, in[0], in[4], 0), 0);
-	int over = add(&m, YOKE_MAP_SUB, dtype, in[3], add(&m, YOKE_MAP_MUL, dtype, in[0], in[5], 0), 0);
+	int under = add(&m, YOKE_MAP_SUB, dtype, in[1],
+			add(&m, YOKE_MAP_MUL, dtype, in[0], in[4], 0), 0);
+	int over = add(&m, YOKE_MAP_SUB, dtype, in[3],
+		       add(&m, YOKE_MAP_MUL, dtype, in[0], in[5], 0), 0);
 	next[0] = add(&m, YOKE_MAP_DIV, dtype, in[2], under, 0);
 	next[1] = add(&m, YOKE_MAP_DIV, dtype, over, under, 0);
 	for (int k = 0; k < 4; k++)
@@ -84,7 +91,8 @@ static struct yoke_map segmented(void)
 {
 	struct yoke_map m = { .size = sizeof m };
 	int x = input(&m, yoke_i32), flag = input(&m, yoke_bool), s = input(&m, yoke_i32);
-	int next = add(&m, YOKE_MAP_SELECT, yoke_i32, flag, x, add(&m, YOKE_MAP_ADD, yoke_i32, s, x, 0));
+	int next = add(&m, YOKE_MAP_SELECT, yoke_i32, flag, x,
+		       add(&m, YOKE_MAP_ADD, yoke_i32, s, x, 0));
 	output(&m, next);
 	output(&m, next);
 	return m;
@@ -107,7 +115,12 @@ static bool scan(struct yk_scan_op s, yoke_tensor *const *in, yoke_tensor **out)
 
 static struct yk_scan_op along(const struct yoke_map *m, int axis, bool from_end, uint32_t carried)
 {
-	return (struct yk_scan_op){ .map = m, .rank = 3, .axis = axis, .dims = dims, .from_end = from_end, .carried = carried };
+	return (struct yk_scan_op){ .map = m,
+				    .rank = 3,
+				    .axis = axis,
+				    .dims = dims,
+				    .from_end = from_end,
+				    .carried = carried };
 }
 
 static int64_t place(int axis, int64_t line, int64_t k)
@@ -157,11 +170,14 @@ static void filters(void)
 				last[line] = s1;
 			}
 			in[0] = yoke_from(yoke_f64, 3, dims, x);
-			bool good = scan(along(&m, axis, back, 2), in, out) && !yoke_read(out[0], got, sizeof got) &&
-				    close_to(got, y, ALL, 1e-13, "y") && yoke_dim(out[2], axis) == 1 &&
+			bool good = scan(along(&m, axis, back, 2), in, out) &&
+				    !yoke_read(out[0], got, sizeof got) &&
+				    close_to(got, y, ALL, 1e-13, "y") &&
+				    yoke_dim(out[2], axis) == 1 &&
 				    !yoke_read(out[2], got, (size_t)lines * 8) &&
 				    close_to(got, last, (int)lines, 1e-13, "s1");
-			ok(good, "a filter along axis %d%s: %s", axis, back ? " from the end" : "", yoke_error());
+			ok(good, "a filter along axis %d%s: %s", axis, back ? " from the end" : "",
+			   yoke_error());
 			yoke_free(in[2]);
 			yoke_scope_end(s);
 		}
@@ -185,7 +201,8 @@ static void tridiagonal(void)
 		}
 		in[4] = in[5] = yoke_const(0);
 		good = good && scan(along(&up, axis, false, 2), in, mid) &&
-		       scan(along(&down, axis, true, 1), (yoke_tensor *[]){ mid[0], mid[1], yoke_const(0) }, out) &&
+		       scan(along(&down, axis, true, 1),
+			    (yoke_tensor *[]){ mid[0], mid[1], yoke_const(0) }, out) &&
 		       !yoke_read(out[0], x, sizeof x);
 		for (int64_t line = 0; good && line < ALL / n; line++)
 			for (int64_t t = 0; t < n; t++) { // the residual of a x- + b x + c x+ - d
@@ -253,7 +270,8 @@ static void plans(void)
 		yoke_tensor *out[3];
 		yoke_scalar_set(s1, k);
 		good = good && !yoke_put(v, x, sizeof x) &&
-		       scan(along(&m, 1, false, 2), (yoke_tensor *[]){ v, yoke_const(0), s1 }, out) &&
+		       scan(along(&m, 1, false, 2), (yoke_tensor *[]){ v, yoke_const(0), s1 },
+			    out) &&
 		       !yoke_assign(v, out[0]) && !yoke_read(v, got, sizeof got);
 		if (k == 1)
 			before = misses();
@@ -286,25 +304,30 @@ static void refusals(void)
 	const struct yoke_map m = backwards(yoke_f32);
 	struct yoke_map wild = m;
 	yoke_scope *s = yoke_scope_begin("refusals");
-	yoke_tensor *x = yoke_variable("x", yoke_f32, 3, dims), *d = yoke_cast(x, yoke_f64), *out[3] = { NULL }, *g;
+	yoke_tensor *x = yoke_variable("x", yoke_f32, 3, dims), *d = yoke_cast(x, yoke_f64),
+		    *out[3] = { NULL }, *g;
 	ok(!scan(along(&m, 3, false, 1), (yoke_tensor *[]){ x, x, yoke_const(0) }, out) &&
 		   refused(NULL, YOKE_EINVAL), "a missing axis is refused");
 	ok(!scan(along(&m, 1, false, 1), (yoke_tensor *[]){ x, d, yoke_const(0) }, out) &&
 		   refused(NULL, YOKE_EDTYPE), "an input of another dtype");
-	ok(!scan(along(&m, 1, false, 1), (yoke_tensor *[]){ x, x, x }, out) && refused(NULL, YOKE_ESHAPE),
+	ok(!scan(along(&m, 1, false, 1), (yoke_tensor *[]){ x, x, x }, out) &&
+		   refused(NULL, YOKE_ESHAPE),
 	   "a first value with the axis");
 	wild.insn[3].op = YOKE_MAP_RAND;
-	ok(!scan(along(&wild, 1, false, 1), (yoke_tensor *[]){ x, x, yoke_const(0) }, out) && refused(NULL, YOKE_EINVAL),
+	ok(!scan(along(&wild, 1, false, 1), (yoke_tensor *[]){ x, x, yoke_const(0) }, out) &&
+		   refused(NULL, YOKE_EINVAL),
 	   "random bits in a recurrence");
 	wild = m;
 	wild.insn[4].a = 4;
-	ok(!scan(along(&wild, 1, false, 1), (yoke_tensor *[]){ x, x, yoke_const(0) }, out) && refused(NULL, YOKE_EINVAL),
+	ok(!scan(along(&wild, 1, false, 1), (yoke_tensor *[]){ x, x, yoke_const(0) }, out) &&
+		   refused(NULL, YOKE_EINVAL),
 	   "an instruction that reads itself");
 	yoke_tensor *far = yoke_variable("far", yoke_f32, 1, (int64_t[]){ 100 });
 	struct yk_scan_op s100 = { .map = &m, .rank = 1, .dims = (int64_t[]){ 100 }, .carried = 1 };
 	ok(scan(s100, (yoke_tensor *[]){ far, far, yoke_const(0) }, out) &&
 		   yoke_grad(yoke_sum(out[0], YOKE_ALL), 1, &far, &g) == YOKE_EUNSUPPORTED &&
-		   strstr(yoke_error(), "scan has no gradient"), "no gradient along many steps: %s", yoke_error());
+		   strstr(yoke_error(), "scan has no gradient"),
+	   "no gradient along many steps: %s", yoke_error());
 	yoke_error_clear();
 	yoke_free(x);
 	yoke_free(far);

@@ -27,10 +27,16 @@ static int pixels_of(int k)
 	return size[k][0] * size[k][1];
 }
 
-static void write_cube(const char *name, int lines, int samples, int bands, const char *type, const float *v)
+static void write_cube(const char *name, int lines, int samples, int bands, const char *type,
+		       const float *v)
 {
-	const struct yoke_cube_info i = { .size = sizeof i, .lines = lines, .samples = samples, .bands = bands, .type = type,
-					  .interleave = "bsq", .ignore = NAN };
+	const struct yoke_cube_info i = { .size = sizeof i,
+					  .lines = lines,
+					  .samples = samples,
+					  .bands = bands,
+					  .type = type,
+					  .interleave = "bsq",
+					  .ignore = NAN };
 	if (yoke_cube_write(name, &i, v) < 0)
 		diag("%s", yoke_error());
 }
@@ -46,7 +52,8 @@ static void fill(void)
 			label[k][p] = rnd_int(0, 5) == 0;
 			mask[k][p] = rnd_int(0, 4) != 0;
 			for (int i = 0; i < C; i++)
-				x[k][p * C + i] = (float)(10 * k + rnd_real(-1, 1) * (1 + i) + 3 * label[k][p]);
+				x[k][p * C + i] = (float)(10 * k + rnd_real(-1, 1) * (1 + i) +
+							  3 * label[k][p]);
 		}
 		write_cube(path[k][0], size[k][0], size[k][1], C, "f32", x[k]);
 		for (int p = 0; p < pixels_of(k); p++)
@@ -67,7 +74,9 @@ static yoke_dataset *set_of(int n)
 		labels[k] = path[k][1];
 		masks[k] = path[k][2];
 	}
-	const struct yoke_cube_files o = { .size = sizeof o, .n = n, .path = cube, .label = labels, .mask = masks };
+	const struct yoke_cube_files o = {
+		.size = sizeof o, .n = n, .path = cube, .label = labels, .mask = masks
+	};
 	yoke_dataset *d = yoke_dataset_cube_files(&o);
 	if (!d)
 		diag("%s", yoke_error());
@@ -80,7 +89,8 @@ static yoke_dataset *set_of(int n)
 static bool holds(void *const *data, int64_t (*dims)[YOKE_MAX_RANK + 1], int row, int k)
 {
 	const int64_t lines = dims[0][1], samples = dims[0][2];
-	const float *v = (const float *)data[0] + row * lines * samples * C, *w = (const float *)data[1] + row * lines * samples;
+	const float *v = (const float *)data[0] + row * lines * samples * C,
+		    *w = (const float *)data[1] + row * lines * samples;
 	const uint8_t *l = (const uint8_t *)data[2] + row * lines * samples;
 	const int32_t *extent = (const int32_t *)data[3] + row * 2;
 	bool right = extent[0] == size[k][0] && extent[1] == size[k][1];
@@ -88,7 +98,8 @@ static bool holds(void *const *data, int64_t (*dims)[YOKE_MAX_RANK + 1], int row
 		for (int64_t j = 0; j < samples && right; j++) {
 			const int64_t at = i * samples + j, own = i * size[k][1] + j;
 			if (i < size[k][0] && j < size[k][1])
-				right = !memcmp(v + at * C, x[k] + own * C, C * sizeof *v) && w[at] == (float)mask[k][own] && l[at] == label[k][own];
+				right = !memcmp(v + at * C, x[k] + own * C, C * sizeof *v) &&
+					w[at] == (float)mask[k][own] && l[at] == label[k][own];
 			else
 				right = w[at] == 0 && l[at] == 0 && v[at * C] == 0;
 		}
@@ -115,7 +126,8 @@ static void batches(yoke_dataset *d, int batch, const char *what)
 		for (int r = 0; r < rows && right; r++)
 			right = holds(data, dims, r, k + r);
 	}
-	ok(right && k == SCENES, "%s: batches of %d have the largest size among their scenes %s", what, batch, yoke_error());
+	ok(right && k == SCENES, "%s: batches of %d have the largest size among their scenes %s",
+	   what, batch, yoke_error());
 	yoke_loader_free(l);
 }
 
@@ -125,26 +137,32 @@ static void sets(void)
 	batches(d, 1, "files");
 	batches(d, 2, "files");
 	batches(d, 5, "files");
-	yoke_dataset *kept = d ? yoke_dataset_cache(d, 9000) : NULL; // there is memory for some of 5 scenes
+	// there is memory for some of 5 scenes
+	yoke_dataset *kept = d ? yoke_dataset_cache(d, 9000) : NULL;
 	for (int i = 0; i < 2; i++)
 		batches(kept, 1, "in memory");
 	yoke_dataset_free(kept);
 	yoke_dataset *other = set_of(SCENES - 1);
-	ok(d && other && yoke_dataset_fingerprint(d) != yoke_dataset_fingerprint(other), "fingerprints differ");
+	ok(d && other && yoke_dataset_fingerprint(d) != yoke_dataset_fingerprint(other),
+	   "fingerprints differ");
 	yoke_dataset_free(other);
 	yoke_dataset_free(d);
 
-	const char *two[] = { "scene0.hdr", "bands.npy" }, *labels[] = { "label0.hdr", "label0.hdr" };
+	const char *two[] = { "scene0.hdr", "bands.npy" },
+		   *labels[] = { "label0.hdr", "label0.hdr" };
 	write_cube(two[1], 3, 2, 6, "f32", x[0]);
 	d = yoke_dataset_cubes(2, two, NULL, NULL);
-	ok(!d && yoke_error_code() == YOKE_ESHAPE && strstr(yoke_error(), two[0]) && strstr(yoke_error(), two[1]) && strstr(yoke_error(), "4") &&
-	   strstr(yoke_error(), "6"), "other bands: both files and counts are named: %s", yoke_error());
+	ok(!d && yoke_error_code() == YOKE_ESHAPE && strstr(yoke_error(), two[0]) &&
+		   strstr(yoke_error(), two[1]) && strstr(yoke_error(), "4") &&
+		   strstr(yoke_error(), "6"),
+	   "other bands: both files and counts are named: %s", yoke_error());
 	yoke_error_clear();
 	d = yoke_dataset_cubes(2, two, NULL, "bands=1,3");
 	ok(d != NULL, "a selection makes bands equal %s", yoke_error());
 	yoke_dataset_free(d);
 	d = yoke_dataset_cubes(2, two, labels, "bands=1,3");
-	ok(!d && yoke_error_code() == YOKE_ESHAPE && strstr(yoke_error(), labels[1]) && strstr(yoke_error(), two[1]),
+	ok(!d && yoke_error_code() == YOKE_ESHAPE && strstr(yoke_error(), labels[1]) &&
+		   strstr(yoke_error(), two[1]),
 	   "labels of another size: both files are named: %s", yoke_error());
 	yoke_error_clear();
 }
@@ -153,7 +171,8 @@ static void sets(void)
 
 #define NODES "\"nodes\": [{\"name\": \"a\", \"type\": \"standard\"}, {\"name\": \"b\", \"type\": \"linear\", \"k\": 1, \"train\": true}]"
 
-static void read_state(const yoke_pipeline *p, const char *node, const char *state, double *to, size_t n)
+static void read_state(const yoke_pipeline *p, const char *node, const char *state, double *to,
+		       size_t n)
 {
 	float f[64];
 	yoke_tensor *t = yoke_pipeline_state(p, node, state);
@@ -167,7 +186,8 @@ struct seen {
 	double auc, loss;
 };
 
-static void on_line(void *arg, const char *stage, int64_t step, int n, const char *const *name, const double *value)
+static void on_line(void *arg, const char *stage, int64_t step, int n, const char *const *name,
+		    const double *value)
 {
 	struct seen *s = arg;
 	(void)step;
@@ -208,13 +228,23 @@ static struct seen by_loops(const double *mean, const double *scale, const doubl
 static void training(const char *loader, const char *trainer)
 {
 	char json[600];
-	double mean[C] = { 0 }, variance[C] = { 0 }, got[C], want[C], scale[C], w[C], b, g[C + 1] = { 0 }, n = 0;
+	double mean[C] = { 0 }, variance[C] = { 0 }, got[C], want[C], scale[C], w[C], b,
+	       g[C + 1] = { 0 }, n = 0;
 	struct seen s = { NAN, NAN };
 	yoke_dataset *d = set_of(SCENES);
-	snprintf(json, sizeof json, "{" NODES ", \"losses\": [{\"type\": \"bce\", \"of\": \"b\"}], \"metrics\": [\"roc_auc\"], \"optimizer\": {\"name\": "
-		 "\"sgd\", \"lr\": 1}, \"trainer\": {\"max_epochs\": 1%s}}", trainer);
+	snprintf(
+		json, sizeof json,
+		"{" NODES
+		", \"losses\": [{\"type\": \"bce\", \"of\": \"b\"}], \"metrics\": [\"roc_auc\"], \"optimizer\": {\"name\": "
+		"\"sgd\", \"lr\": 1}, \"trainer\": {\"max_epochs\": 1%s}}",
+		trainer);
 	yoke_pipeline *p = yoke_pipeline_new(json);
-	const struct yoke_training o = { .size = sizeof o, .train = d, .valid = d, .loader = loader, .logged = on_line, .arg = &s };
+	const struct yoke_training o = { .size = sizeof o,
+					 .train = d,
+					 .valid = d,
+					 .loader = loader,
+					 .logged = on_line,
+					 .arg = &s };
 	ok(p && yoke_pipeline_fit(p, d, loader) == 0, "%s: fitted %s", loader, yoke_error());
 	for (int k = 0; k < SCENES; k++)
 		for (int q = 0; q < pixels_of(k); q++)
@@ -242,7 +272,8 @@ static void training(const char *loader, const char *trainer)
 				y += w[i] * (x[k][q * C + i] - mean[i]) * scale[i];
 			y = 1 / (1 + exp(-y)) - label[k][q];
 			for (int i = 0; i <= C && mask[k][q]; i++)
-				g[i] += y * (i < C ? (x[k][q * C + i] - mean[i]) * scale[i] : 1) / n;
+				g[i] += y * (i < C ? (x[k][q * C + i] - mean[i]) * scale[i] : 1) /
+					n;
 		}
 	ok(yoke_pipeline_train(p, &o) == 0, "%s%s: trained %s", loader, trainer, yoke_error());
 	read_state(p, "b", "w", got, C);
@@ -274,18 +305,30 @@ static int on_stop(void *arg)
 // continues.
 static bool run_both(const char *folder, int at, double *w)
 {
-	static const char json[] = "{" NODES ", \"losses\": [{\"type\": \"bce\", \"of\": \"b\"}], \"metrics\": [\"roc_auc\"], \"trainer\": "
-				   "{\"max_epochs\": 3, \"enable_checkpointing\": true}}";
+	static const char json[] =
+		"{" NODES
+		", \"losses\": [{\"type\": \"bce\", \"of\": \"b\"}], \"metrics\": [\"roc_auc\"], \"trainer\": "
+		"{\"max_epochs\": 3, \"enable_checkpointing\": true}}";
 	yoke_dataset *d = set_of(SCENES);
 	int err = 1;
 	mkdir(folder, 0777);
 	for (int i = 0; i < 3 && err > 0; i++) {
 		struct stopping s = { 0, i ? -1 : at };
 		yoke_pipeline *p = yoke_pipeline_new(json);
-		const struct yoke_fitting f = { .size = sizeof f, .set = d, .loader = "batch=2 workers=0", .folder = folder, .resume = i > 0,
-						.stop = on_stop, .arg = &s };
-		struct yoke_training t = { .size = sizeof t, .train = d, .valid = d, .loader = "batch=2 workers=0", .folder = folder,
-					   .stop = on_stop, .arg = &s };
+		const struct yoke_fitting f = { .size = sizeof f,
+						.set = d,
+						.loader = "batch=2 workers=0",
+						.folder = folder,
+						.resume = i > 0,
+						.stop = on_stop,
+						.arg = &s };
+		struct yoke_training t = { .size = sizeof t,
+					   .train = d,
+					   .valid = d,
+					   .loader = "batch=2 workers=0",
+					   .folder = folder,
+					   .stop = on_stop,
+					   .arg = &s };
 		const int64_t done = i ? yoke_pipeline_resume(p, folder) : 0;
 		t.resume = done > 0;
 		err = done > 0 ? 0 : done < 0 ? (int)done : yoke_pipeline_fit_as(p, &f);
@@ -335,7 +378,8 @@ struct local {
 };
 
 // The squared distance of x to the n pixels `of` with weights, by elimination with pivots.
-static double distance(const struct local *o, const float *v, const float *const *of, const double *weight, int n)
+static double distance(const struct local *o, const float *v, const float *const *of,
+		       const double *weight, int n)
 {
 	double sum = 0, m[C] = { 0 }, s[C][C + 1] = { { 0 } }, trace = 0, z[C], y = 0;
 	for (int a = 0; a < n; a++)
@@ -346,7 +390,8 @@ static double distance(const struct local *o, const float *v, const float *const
 	for (int a = 0; a < n; a++)
 		for (int k = 0; k < C; k++)
 			for (int q = 0; q < C; q++)
-				s[k][q] += weight[a] * (of[a][k] - m[k]) * (of[a][q] - m[q]) / (sum - 1);
+				s[k][q] += weight[a] * (of[a][k] - m[k]) * (of[a][q] - m[q]) /
+					   (sum - 1);
 	for (int k = 0; k < C; k++)
 		trace += s[k][k];
 	for (int k = 0; k < C; k++) {
@@ -367,7 +412,8 @@ static double distance(const struct local *o, const float *v, const float *const
 	return y;
 }
 
-static void local_by_loops(const struct local *o, const float *v, const float *weight, int lines, int samples, double *to)
+static void local_by_loops(const struct local *o, const float *v, const float *weight, int lines,
+			   int samples, double *to)
 {
 	static const float *of[MAX_PIXELS];
 	static double its[MAX_PIXELS];
@@ -385,7 +431,8 @@ static void local_by_loops(const struct local *o, const float *v, const float *w
 			its[n++] = w;
 			sum += w;
 		}
-		const bool none = (weight && weight[at] == 0) || sum <= 1 || n < (o->pixels ? o->pixels : C + 1);
+		const bool none = (weight && weight[at] == 0) || sum <= 1 ||
+				  n < (o->pixels ? o->pixels : C + 1);
 		to[at] = none ? 0 : distance(o, v + at * C, of, its, n);
 	}
 }
@@ -393,8 +440,11 @@ static void local_by_loops(const struct local *o, const float *v, const float *w
 static yoke_pipeline *local_pipeline(const struct local *o)
 {
 	char json[300];
-	snprintf(json, sizeof json, "{\"nodes\": [{\"name\": \"a\", \"type\": \"local_rx\", \"inner\": %d, \"outer\": %d, \"eps\": %g, \"relative\": %d, "
-		 "\"pixels\": %d}]}", o->inner, o->outer, o->eps, o->relative, o->pixels);
+	snprintf(
+		json, sizeof json,
+		"{\"nodes\": [{\"name\": \"a\", \"type\": \"local_rx\", \"inner\": %d, \"outer\": %d, \"eps\": %g, \"relative\": %d, "
+		"\"pixels\": %d}]}",
+		o->inner, o->outer, o->eps, o->relative, o->pixels);
 	return yoke_pipeline_new(json);
 }
 
@@ -412,13 +462,15 @@ static void local_scenes(const struct local *o)
 	static double mine[MAX_PIXELS], want[MAX_PIXELS];
 	yoke_pipeline *p = local_pipeline(o);
 	yoke_dataset *d = lone_set(C);
-	ok(p && yoke_pipeline_fit(p, d, NULL) == 0, "inner %d, outer %d, eps %g, relative %d, pixels %d %s", o->inner, o->outer, o->eps, o->relative,
-	   o->pixels, yoke_error());
+	ok(p && yoke_pipeline_fit(p, d, NULL) == 0,
+	   "inner %d, outer %d, eps %g, relative %d, pixels %d %s", o->inner, o->outer, o->eps,
+	   o->relative, o->pixels, yoke_error());
 	for (int k = 0; k < SCENES; k++) {
 		char what[40];
 		const int n = pixels_of(k);
 		yoke_scope *s = yoke_scope_begin("scene");
-		yoke_tensor *y = yoke_pipeline_apply(p, NULL, yoke_from(yoke_f32, 3, DIMS(size[k][0], size[k][1], C), x[k]));
+		yoke_tensor *y = yoke_pipeline_apply(
+			p, NULL, yoke_from(yoke_f32, 3, DIMS(size[k][0], size[k][1], C), x[k]));
 		memset(got, 0xff, sizeof got);
 		if (!y || yoke_read(y, got, (size_t)n * sizeof *got) < 0)
 			diag("%s", yoke_error());
@@ -437,7 +489,8 @@ static void local_scenes(const struct local *o)
 // The op itself, of scenes of different sizes in one padded batch, with weights.
 static void local_batch(const struct local *o)
 {
-	static float v[SCENES][MAX_L][MAX_S][C], w[SCENES][MAX_L][MAX_S], got[SCENES][MAX_L][MAX_S], own[MAX_PIXELS];
+	static float v[SCENES][MAX_L][MAX_S][C], w[SCENES][MAX_L][MAX_S], got[SCENES][MAX_L][MAX_S],
+		own[MAX_PIXELS];
 	static double mine[MAX_PIXELS], want[MAX_PIXELS];
 	int32_t extent[SCENES][2];
 	memset(v, 0, sizeof v);
@@ -449,16 +502,25 @@ static void local_batch(const struct local *o)
 			extent[k][0] = size[k][0];
 			extent[k][1] = size[k][1];
 			memcpy(v[k][i][j], x[k] + q * C, C * sizeof(float));
-			w[k][i][j] = mask[k][q] ? (float)(1 + (q % 3 == 0)) : 0; // weights other than 1 are counts
+			// weights other than 1 are counts
+			w[k][i][j] = mask[k][q] ? (float)(1 + (q % 3 == 0)) : 0;
 			if (!mask[k][q])
 				v[k][i][j][1] = NAN; // does not count
 		}
 	const int op = yoke_op_find("fit.local_rx");
-	const union yoke_attr attr[] = { { .i = o->inner }, { .i = o->outer }, { .f = o->eps }, { .i = o->relative }, { .i = o->pixels } };
+	const union yoke_attr attr[] = { { .i = o->inner },
+					 { .i = o->outer },
+					 { .f = o->eps },
+					 { .i = o->relative },
+					 { .i = o->pixels } };
 	yoke_scope *s = yoke_scope_begin("batch");
-	yoke_tensor *in[] = { yoke_from(yoke_f32, 4, DIMS(SCENES, MAX_L, MAX_S, C), v), yoke_from(yoke_f32, 3, DIMS(SCENES, MAX_L, MAX_S), w),
-			      yoke_from(yoke_i32, 2, DIMS(SCENES, 2), extent) }, *y;
-	ok(op > 0 && yoke_op_call(op, 3, in, 5, attr, 1, &y) == 0 && yoke_read(y, got, sizeof got) == 0, "a padded batch with weights %s", yoke_error());
+	yoke_tensor *in[] = { yoke_from(yoke_f32, 4, DIMS(SCENES, MAX_L, MAX_S, C), v),
+			      yoke_from(yoke_f32, 3, DIMS(SCENES, MAX_L, MAX_S), w),
+			      yoke_from(yoke_i32, 2, DIMS(SCENES, 2), extent) },
+		    *y;
+	ok(op > 0 && yoke_op_call(op, 3, in, 5, attr, 1, &y) == 0 &&
+		   yoke_read(y, got, sizeof got) == 0,
+	   "a padded batch with weights %s", yoke_error());
 	yoke_scope_end(s);
 	for (int k = 0; k < SCENES; k++) {
 		char what[40];
@@ -489,11 +551,17 @@ static void local_gradient(const struct local *o)
 		for (int k = 0; k < C; k++)
 			(&v[0][0][0][0])[i * C + k] = (float)rnd_real(-1, 1);
 	}
-	const union yoke_attr attr[] = { { .i = o->inner }, { .i = o->outer }, { .f = o->eps }, { .i = o->relative }, { .i = o->pixels } };
+	const union yoke_attr attr[] = { { .i = o->inner },
+					 { .i = o->outer },
+					 { .f = o->eps },
+					 { .i = o->relative },
+					 { .i = o->pixels } };
 	yoke_scope *s = yoke_scope_begin("gradient");
-	yoke_tensor *in[] = { yoke_from(yoke_f32, 4, DIMS(2, L, S, C), v), YOKE_NONE, yoke_from(yoke_i32, 2, DIMS(2, 2), extent) };
-	ok(yoke_op_check(yoke_op_find("fit.local_rx"), 3, in, 5, attr, 0) == 0, "gradient: inner %d, outer %d, eps %g, relative %d %s", o->inner,
-	   o->outer, o->eps, o->relative, yoke_error());
+	yoke_tensor *in[] = { yoke_from(yoke_f32, 4, DIMS(2, L, S, C), v), YOKE_NONE,
+			      yoke_from(yoke_i32, 2, DIMS(2, 2), extent) };
+	ok(yoke_op_check(yoke_op_find("fit.local_rx"), 3, in, 5, attr, 0) == 0,
+	   "gradient: inner %d, outer %d, eps %g, relative %d %s", o->inner, o->outer, o->eps,
+	   o->relative, yoke_error());
 	yoke_error_clear();
 	// with weights by a sum of the scores, along one direction at a time
 	yoke_tensor *variable = yoke_variable("x", yoke_f32, 4, DIMS(2, L, S, C)), *y, *g;
@@ -501,15 +569,19 @@ static void local_gradient(const struct local *o)
 	double worst = 0, max = 0;
 	in[0] = variable;
 	in[1] = yoke_from(yoke_f32, 3, DIMS(2, L, S), w);
-	bool right = !yoke_put(variable, v, sizeof v) && !yoke_op_call(yoke_op_find("fit.local_rx"), 3, in, 5, attr, 1, &y) &&
-		     !yoke_grad(yoke_sum(y, YOKE_ALL), 1, &variable, &g) && !yoke_read(g, got, sizeof got);
+	bool right = !yoke_put(variable, v, sizeof v) &&
+		     !yoke_op_call(yoke_op_find("fit.local_rx"), 3, in, 5, attr, 1, &y) &&
+		     !yoke_grad(yoke_sum(y, YOKE_ALL), 1, &variable, &g) &&
+		     !yoke_read(g, got, sizeof got);
 	for (int t = 0; t < 40 && right; t++) {
 		float *at = &v[0][0][0][0] + rnd_int(0, 2 * L * S * C - 1);
 		const float was = *at;
 		double difference = 0;
 		for (int side = 0; side < 2; side++) {
 			*at = was + (side ? 1e-3f : -1e-3f);
-			right &= !yoke_put(variable, v, sizeof v) && !yoke_op_call(yoke_op_find("fit.local_rx"), 3, in, 5, attr, 1, &y) &&
+			right &= !yoke_put(variable, v, sizeof v) &&
+				 !yoke_op_call(yoke_op_find("fit.local_rx"), 3, in, 5, attr, 1,
+					       &y) &&
 				 !yoke_read(y, score[side], sizeof score[side]);
 		}
 		for (int q = 0; q < 2 * L * S; q++)
@@ -519,7 +591,8 @@ static void local_gradient(const struct local *o)
 		worst = fmax(worst, fabs(its - difference));
 		max = fmax(max, fabs(difference));
 	}
-	ok(right && max > 0 && worst < 5e-3 * max, "with weights: off by %.2g of %.2g %s", worst, max, yoke_error());
+	ok(right && max > 0 && worst < 5e-3 * max, "with weights: off by %.2g of %.2g %s", worst,
+	   max, yoke_error());
 	yoke_free(variable);
 	yoke_scope_end(s);
 	yoke_error_clear();
@@ -529,19 +602,27 @@ static void local_gradient(const struct local *o)
 // sizes.
 static void local_training(void)
 {
-	static const char json[] = "{\"nodes\": [{\"name\": \"a\", \"type\": \"pca\", \"k\": 2, \"train\": true}, {\"name\": \"b\", \"type\": \"local_rx\", "
-				   "\"inner\": 1, \"outer\": 5}, {\"name\": \"c\", \"type\": \"logit\", \"train\": true}], \"losses\": [{\"type\": \"bce\", \"of\": "
-				   "\"c\"}], \"metrics\": [\"roc_auc\"], \"optimizer\": {\"name\": \"sgd\", \"lr\": 0.01}, \"trainer\": {\"max_epochs\": 2}}";
+	static const char json[] =
+		"{\"nodes\": [{\"name\": \"a\", \"type\": \"pca\", \"k\": 2, \"train\": true}, {\"name\": \"b\", \"type\": \"local_rx\", "
+		"\"inner\": 1, \"outer\": 5}, {\"name\": \"c\", \"type\": \"logit\", \"train\": true}], \"losses\": [{\"type\": \"bce\", \"of\": "
+		"\"c\"}], \"metrics\": [\"roc_auc\"], \"optimizer\": {\"name\": \"sgd\", \"lr\": 0.01}, \"trainer\": {\"max_epochs\": 2}}";
 	double w[3][2 * C] = { { 0 } }, threshold[2] = { 0 }, moved = 0;
 	struct seen s[2] = { { NAN, NAN }, { NAN, NAN } };
 	bool right = true;
-	for (int k = 0; k < 2; k++) { // scenes one at a time, or all in a padded batch, add up to the same step
+	// scenes one at a time, or all in a padded batch, add up to the same step
+	for (int k = 0; k < 2; k++) {
 		yoke_dataset *d = set_of(SCENES);
 		char text[sizeof json + 60];
-		snprintf(text, sizeof text, "%.*s, \"accumulate_grad_batches\": %d}}", (int)sizeof json - 3, json, k ? 1 : SCENES);
+		snprintf(text, sizeof text, "%.*s, \"accumulate_grad_batches\": %d}}",
+			 (int)sizeof json - 3, json, k ? 1 : SCENES);
 		yoke_pipeline *p = yoke_pipeline_new(text);
 		const char *loader = k ? "batch=5" : "batch=1";
-		const struct yoke_training o = { .size = sizeof o, .train = d, .valid = d, .loader = loader, .logged = on_line, .arg = &s[k] };
+		const struct yoke_training o = { .size = sizeof o,
+						 .train = d,
+						 .valid = d,
+						 .loader = loader,
+						 .logged = on_line,
+						 .arg = &s[k] };
 		right &= p && yoke_pipeline_fit(p, d, loader) == 0;
 		read_state(p, "c", "threshold", threshold + k, 1);
 		read_state(p, "a", "w", w[2], 2 * C);
@@ -562,16 +643,19 @@ static void local_training(void)
 static void refuses(const char *rest, int channels, int rank, const char *word)
 {
 	char json[300];
-	snprintf(json, sizeof json, "{\"nodes\": [{\"name\": \"a\", \"type\": \"local_rx\"%s}]}", rest);
+	snprintf(json, sizeof json, "{\"nodes\": [{\"name\": \"a\", \"type\": \"local_rx\"%s}]}",
+		 rest);
 	yoke_pipeline *p = yoke_pipeline_new(json);
 	yoke_dataset *d = lone_set(channels);
 	int err = p ? yoke_pipeline_fit(p, d, NULL) : yoke_error_code();
 	if (!err) {
 		const int64_t dims[3] = { 3, 3, channels };
-		yoke_tensor *y = yoke_pipeline_apply(p, NULL, yoke_from(yoke_f32, rank, dims + 3 - rank, x[0]));
+		yoke_tensor *y = yoke_pipeline_apply(
+			p, NULL, yoke_from(yoke_f32, rank, dims + 3 - rank, x[0]));
 		err = y ? 0 : yoke_error_code();
 	}
-	ok(err == YOKE_EINVAL && strstr(yoke_error(), word), "%s, %d channels, rank %d: %s", rest, channels, rank, yoke_error());
+	ok(err == YOKE_EINVAL && strstr(yoke_error(), word), "%s, %d channels, rank %d: %s", rest,
+	   channels, rank, yoke_error());
 	yoke_error_clear();
 	yoke_pipeline_free(p);
 	yoke_dataset_free(d);
@@ -585,7 +669,9 @@ static void singular(void)
 	yoke_dataset *d = lone_set(C);
 	float got[36];
 	int err = yoke_pipeline_fit(p, d, NULL);
-	yoke_tensor *y = err ? NULL : yoke_pipeline_apply(p, NULL, yoke_from(yoke_f32, 3, DIMS(6, 6, C), flat));
+	yoke_tensor *y =
+		err ? NULL :
+		      yoke_pipeline_apply(p, NULL, yoke_from(yoke_f32, 3, DIMS(6, 6, C), flat));
 	err = y ? yoke_read(y, got, sizeof got) : yoke_error_code();
 	ok(err == YOKE_ERANGE && strstr(yoke_error(), "line 0, sample 0"),
 	   "the error names the pixel: %s", yoke_error());
@@ -607,9 +693,12 @@ static void advice(bool relative)
 		float got[36];
 		int err = yoke_pipeline_fit(p, d, NULL);
 		yoke_scope *s = yoke_scope_begin("advice");
-		yoke_tensor *y = err ? NULL : yoke_pipeline_apply(p, NULL, yoke_from(yoke_f32, 3, DIMS(6, 6, C), v));
+		yoke_tensor *y = err ? NULL :
+				       yoke_pipeline_apply(
+					       p, NULL, yoke_from(yoke_f32, 3, DIMS(6, 6, C), v));
 		err = y ? yoke_read(y, got, sizeof got) : yoke_error_code();
-		ok(err == (again ? 0 : YOKE_ERANGE), "relative %d, eps %g: %s", o.relative, o.eps, yoke_error());
+		ok(err == (again ? 0 : YOKE_ERANGE), "relative %d, eps %g: %s", o.relative, o.eps,
+		   yoke_error());
 		const char *eps = strstr(yoke_error(), "eps=");
 		o.eps = eps ? strtod(eps + 4, NULL) : o.eps;
 		o.relative |= strstr(yoke_error(), "relative=1") != NULL;
@@ -648,8 +737,9 @@ static void context_kept(void)
 	struct yoke_context *ctx = yk_current();
 	for (int vary = 0; vary < 2; vary++) {
 		yoke_dataset *d = set_of(SCENES);
-		yoke_pipeline *p = yoke_pipeline_new("{\"nodes\": [{\"name\": \"a\", \"type\": \"linear\", \"k\": 1, \"train\": true}], \"losses\": "
-						     "[{\"type\": \"bce\", \"of\": \"a\"}], \"trainer\": {\"max_epochs\": 1}}");
+		yoke_pipeline *p = yoke_pipeline_new(
+			"{\"nodes\": [{\"name\": \"a\", \"type\": \"linear\", \"k\": 1, \"train\": true}], \"losses\": "
+			"[{\"type\": \"bce\", \"of\": \"a\"}], \"trainer\": {\"max_epochs\": 1}}");
 		const struct yoke_training o = { .size = sizeof o, .train = d };
 		ctx->mode.shapes_vary = vary;
 		const int err = yoke_pipeline_fit(p, d, NULL);
@@ -692,12 +782,23 @@ static void size_fields(void)
 	};
 	for (size_t i = 0; i < sizeof set / sizeof *set; i++) {
 		const struct yoke_field field[2] = {
-			{ .size = sizeof *field, .name = "x", .dtype = yoke_f32, .rank = set[i].x_rank, .dims = { 9, 7, C },
+			{ .size = sizeof *field,
+			  .name = "x",
+			  .dtype = yoke_f32,
+			  .rank = set[i].x_rank,
+			  .dims = { 9, 7, C },
 			  .multiple = { set[i].lines, set[i].samples } },
-			{ .size = sizeof *field, .name = "size", .dtype = set[i].dtype, .rank = set[i].rank,
+			{ .size = sizeof *field,
+			  .name = "size",
+			  .dtype = set[i].dtype,
+			  .rank = set[i].rank,
 			  .dims = { set[i].dims[0], set[i].dims[1] } },
 		};
-		const struct yoke_dataset_options o = { .size = sizeof o, .name = "sizes", .count = 3, .fields = 2, .field = field,
+		const struct yoke_dataset_options o = { .size = sizeof o,
+							.name = "sizes",
+							.count = 3,
+							.fields = 2,
+							.field = field,
 							.read = no_item };
 		yoke_dataset *d = yoke_dataset_new(&o);
 		struct yk_set_fields f = { .extent = -2 };
@@ -715,15 +816,21 @@ static void many_inputs(void)
 {
 	for (int spatial = 0; spatial < 2; spatial++) {
 		char json[8000];
-		size_t n = (size_t)snprintf(json, sizeof json, "{\"nodes\": [{\"name\": \"n0\", \"type\": \"%s\"}, {\"name\": \"n1\", \"type\": "
-					    "\"sigmoid\"}", spatial ? "local_rx" : "sigmoid");
+		size_t n = (size_t)snprintf(
+			json, sizeof json,
+			"{\"nodes\": [{\"name\": \"n0\", \"type\": \"%s\"}, {\"name\": \"n1\", \"type\": "
+			"\"sigmoid\"}",
+			spatial ? "local_rx" : "sigmoid");
 		for (int i = 2; i < YK_NODES; i++)
-			n += (size_t)snprintf(json + n, sizeof json - n, ", {\"name\": \"n%d\", \"type\": \"linear\", \"k\": 1, \"in\": "
-					      "[\"n%d\", \"n%d\"]}", i, i - 1, i - 2);
+			n += (size_t)snprintf(
+				json + n, sizeof json - n,
+				", {\"name\": \"n%d\", \"type\": \"linear\", \"k\": 1, \"in\": "
+				"[\"n%d\", \"n%d\"]}",
+				i, i - 1, i - 2);
 		snprintf(json + n, sizeof json - n, "]}");
 		yoke_pipeline *p = yoke_pipeline_new(json);
-		ok(p && yk_node_spatial(p, YK_NODES - 1) == spatial && !yk_node_spatial(p, -1), "%d nodes of two inputs: spatial %d %s", YK_NODES,
-		   spatial, yoke_error());
+		ok(p && yk_node_spatial(p, YK_NODES - 1) == spatial && !yk_node_spatial(p, -1),
+		   "%d nodes of two inputs: spatial %d %s", YK_NODES, spatial, yoke_error());
 		yoke_error_clear();
 		yoke_pipeline_free(p);
 	}
@@ -732,7 +839,8 @@ static void many_inputs(void)
 // A pipeline whose states do not tell how many channels the stream has is saved and loaded.
 static void saved(void)
 {
-	yoke_pipeline *p = local_pipeline(&(struct local){ 1, 3, 0, 1e-11, true }), *q = local_pipeline(&(struct local){ 1, 3, 0, 1e-11, true });
+	yoke_pipeline *p = local_pipeline(&(struct local){ 1, 3, 0, 1e-11, true }),
+		      *q = local_pipeline(&(struct local){ 1, 3, 0, 1e-11, true });
 	yoke_dataset *d = lone_set(C);
 	float a[9] = { 1 }, b[9] = { 2 };
 	int err = yoke_pipeline_fit(p, d, NULL);
@@ -740,12 +848,15 @@ static void saved(void)
 	err = err ? err : yoke_pipeline_load(q, "local.safetensors");
 	yoke_scope *s = yoke_scope_begin("saved");
 	for (int k = 0; k < 2 && !err; k++) {
-		yoke_tensor *y = yoke_pipeline_apply(k ? q : p, NULL, yoke_from(yoke_f32, 3, DIMS(3, 3, C), x[0]));
+		yoke_tensor *y = yoke_pipeline_apply(k ? q : p, NULL,
+						     yoke_from(yoke_f32, 3, DIMS(3, 3, C), x[0]));
 		err = y ? yoke_read(y, k ? b : a, sizeof a) : yoke_error_code();
 	}
 	ok(!err && !memcmp(a, b, sizeof a), "saved and loaded %s", yoke_error());
-	yoke_tensor *y = yoke_pipeline_apply(q, NULL, yoke_from(yoke_f32, 3, DIMS(3, 3, C - 1), x[0]));
-	ok(!y && yoke_error_code() == YOKE_ESHAPE, "the number of channels is known: %s", yoke_error());
+	yoke_tensor *y =
+		yoke_pipeline_apply(q, NULL, yoke_from(yoke_f32, 3, DIMS(3, 3, C - 1), x[0]));
+	ok(!y && yoke_error_code() == YOKE_ESHAPE, "the number of channels is known: %s",
+	   yoke_error());
 	yoke_scope_end(s);
 	yoke_error_clear();
 	yoke_pipeline_free(p);
@@ -755,7 +866,10 @@ static void saved(void)
 
 int main(void)
 {
-	static const struct local o[] = { { 1, 3, 0, 1e-11, true }, { 3, 7, 0, 0, true }, { 5, 9, 0, 1e-2, true }, { 3, 5, 2, 1e-3, false },
+	static const struct local o[] = { { 1, 3, 0, 1e-11, true },
+					  { 3, 7, 0, 0, true },
+					  { 5, 9, 0, 1e-2, true },
+					  { 3, 5, 2, 1e-3, false },
 					  { 1, 21, 0, 1e-11, true } };
 	tap_seed();
 	tap_folder();

@@ -10,14 +10,17 @@ static void is(const struct yk_lr_schedule *s, int64_t t, double want)
 	double got = yk_schedule_lr(s, t);
 	char what[96];
 
-	snprintf(what, sizeof what, "%s, warmup %lld of %lld, step %lld", yk_schedule_names[s->kind],
-		 (long long)s->warmup, (long long)s->steps, (long long)t);
+	snprintf(what, sizeof what, "%s, warmup %lld of %lld, step %lld",
+		 yk_schedule_names[s->kind], (long long)s->warmup, (long long)s->steps,
+		 (long long)t);
 	near(&got, &want, 1, 1e-13, fabs(want), what);
 }
 
 static void cosine(void)
 {
-	struct yk_lr_schedule s = { .kind = YK_SCHEDULE_COSINE, .peak = 0.5, .min = 0.05, .warmup = 10, .steps = 110 };
+	struct yk_lr_schedule s = {
+		.kind = YK_SCHEDULE_COSINE, .peak = 0.5, .min = 0.05, .warmup = 10, .steps = 110
+	};
 
 	is(&s, 1, 0.05);
 	is(&s, 9, 0.45);
@@ -37,7 +40,9 @@ static void cosine(void)
 	is(&s, 10, 0.5);
 	is(&s, 500, 0.5);
 
-	s = (struct yk_lr_schedule){ .kind = YK_SCHEDULE_COSINE, .peak = 1, .min = 0.1, .steps = 2 };
+	s = (struct yk_lr_schedule){
+		.kind = YK_SCHEDULE_COSINE, .peak = 1, .min = 0.1, .steps = 2
+	};
 	is(&s, 1, 1); // also without a warm-up the first step has the full rate
 	is(&s, 2, 0.1);
 	s.steps = 3;
@@ -55,8 +60,13 @@ static void cosine(void)
 // Restarts, counted out step by step.
 static void cycles(double grow)
 {
-	struct yk_lr_schedule s = { .kind = YK_SCHEDULE_COSINE, .peak = 2, .min = 0.5, .warmup = 4, .steps = 40,
-				 .cycle = 7, .grow = grow };
+	struct yk_lr_schedule s = { .kind = YK_SCHEDULE_COSINE,
+				    .peak = 2,
+				    .min = 0.5,
+				    .warmup = 4,
+				    .steps = 40,
+				    .cycle = 7,
+				    .grow = grow };
 	double begin = 4, length = 7, worst = 0;
 	for (int64_t t = 4; t < 2000; t++) {
 		while ((double)t >= begin + length * (1 - 1e-12)) {
@@ -76,8 +86,13 @@ static void others(void)
 	static const int64_t warmups[] = { 0, 1, 20 };
 	for (int k = 0; k < 3; k++) {
 		const int64_t w = warmups[k], b = w > 1 ? w : 1;
-		struct yk_lr_schedule s = { .peak = 0.8, .min = 0.2, .warmup = w, .steps = 100, .factor = 0.5,
-					 .every = 10, .grow = 1 };
+		struct yk_lr_schedule s = { .peak = 0.8,
+					    .min = 0.2,
+					    .warmup = w,
+					    .steps = 100,
+					    .factor = 0.5,
+					    .every = 10,
+					    .grow = 1 };
 		for (int kind = YK_SCHEDULE_LINEAR; kind < YK_SCHEDULES; kind++) {
 			s.kind = (enum yk_schedule_kind)kind;
 			is(&s, b, 0.8);
@@ -98,13 +113,17 @@ static void others(void)
 			is(&s, t, 0.2 + 0.3 * (1 + cos(M_PI * x)));
 		}
 	}
-	struct yk_lr_schedule s = { .kind = YK_SCHEDULE_ONECYCLE, .peak = 1, .min = 4e-6, .warmup = 31, .steps = 100 };
+	struct yk_lr_schedule s = {
+		.kind = YK_SCHEDULE_ONECYCLE, .peak = 1, .min = 4e-6, .warmup = 31, .steps = 100
+	};
 	is(&s, 1, 0.04);
 	is(&s, 16, 0.52);
 	is(&s, 31, 1);
 	is(&s, 100, 4e-6);
-	ok(yk_schedule_warmup(YK_SCHEDULE_ONECYCLE, 100) == 30 && yk_schedule_min(YK_SCHEDULE_ONECYCLE, 1) == 4e-6 &&
-		   yk_schedule_min(YK_SCHEDULE_COSINE, 3) == 3 / 10.0, "invalid settings are refused");
+	ok(yk_schedule_warmup(YK_SCHEDULE_ONECYCLE, 100) == 30 &&
+		   yk_schedule_min(YK_SCHEDULE_ONECYCLE, 1) == 4e-6 &&
+		   yk_schedule_min(YK_SCHEDULE_COSINE, 3) == 3 / 10.0,
+	   "invalid settings are refused");
 }
 
 int main(void)

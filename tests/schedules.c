@@ -61,7 +61,8 @@ static struct line { // messages from one rank to another: the sender's actions,
 	size_t n, cap, taken;
 } line[LIMIT][LIMIT];
 
-static uint32_t *chunk_at(struct rank *r, int place, uint32_t slot, const struct yk_action *a, uint32_t k)
+static uint32_t *chunk_at(struct rank *r, int place, uint32_t slot, const struct yk_action *a,
+			  uint32_t k)
 {
 	if (place == YK_SLOT)
 		return &r->slot[slot * r->s.room + k];
@@ -78,7 +79,8 @@ static bool must_wait(struct rank *r, const struct yk_action *a)
 		const struct yk_action *b = &r->s.action[i];
 		for (uint32_t k = 0; r->sent[i] && k < a->chunks; k++)
 			for (uint32_t l = 0; l < b->chunks; l++)
-				if (chunk_at(r, place, a->slot, a, k) == chunk_at(r, b->place, b->slot, b, l))
+				if (chunk_at(r, place, a->slot, a, k) ==
+				    chunk_at(r, b->place, b->slot, b, l))
 					return true;
 	}
 	return false;
@@ -86,12 +88,15 @@ static bool must_wait(struct rank *r, const struct yk_action *a)
 
 static const char *wrong;
 
-static void receive(struct rank *r, const struct yk_action *a, struct rank *from, const struct yk_action *b)
+static void receive(struct rank *r, const struct yk_action *a, struct rank *from,
+		    const struct yk_action *b)
 {
-	if (a->chunks != b->chunks || (a->chunks && b->place != YK_IN && (a->chunk != b->chunk || a->step != b->step)))
+	if (a->chunks != b->chunks ||
+	    (a->chunks && b->place != YK_IN && (a->chunk != b->chunk || a->step != b->step)))
 		wrong = "another message";
 	for (uint32_t k = 0; k < a->chunks && !wrong; k++) {
-		uint32_t *to = chunk_at(r, a->place, a->slot, a, k), x = *chunk_at(from, b->place, b->slot, b, k);
+		uint32_t *to = chunk_at(r, a->place, a->slot, a, k),
+			 x = *chunk_at(from, b->place, b->slot, b, k);
 		if (!x)
 			wrong = "what is sent was not there";
 		if (a->kind == YK_ACT_RECV_ADD) {
@@ -105,16 +110,20 @@ static void receive(struct rank *r, const struct yk_action *a, struct rank *from
 static void compute(struct rank *r, const struct yk_action *a)
 {
 	for (uint32_t k = 0; k < a->chunks; k++) {
-		uint32_t *to = chunk_at(r, a->kind == YK_ACT_SUM ? YK_OUT : a->place, a->slot, a, k), x[LIMIT];
+		uint32_t *to = chunk_at(r, a->kind == YK_ACT_SUM ? YK_OUT : a->place, a->slot, a,
+					k),
+			 x[LIMIT];
 		if (a->kind == YK_ACT_COPY) {
 			*to = *chunk_at(r, a->source, 0, a, k);
 		} else if (a->kind == YK_ACT_ADD) {
-			uint32_t y = *chunk_at(r, YK_SLOT, a->slot, a, k), z = *chunk_at(r, a->source, 0, a, k);
+			uint32_t y = *chunk_at(r, YK_SLOT, a->slot, a, k),
+				 z = *chunk_at(r, a->source, 0, a, k);
 			*to = a->first ? plus(y, z) : plus(z, y);
 		} else {
 			for (uint32_t i = 0; i < a->terms; i++)
 				x[i] = i == a->own ? *chunk_at(r, a->place, 0, a, k) :
-						     *chunk_at(r, YK_SLOT, a->slot + i - (i > a->own), a, k);
+						     *chunk_at(r, YK_SLOT,
+							       a->slot + i - (i > a->own), a, k);
 			*to = order_t(x, a->terms);
 		}
 		if (!*to)
@@ -169,8 +178,9 @@ static void begin(const struct yk_schedule_request *w, uint32_t n, bool in_place
 		r->heard = UINT64_C(1) << i;
 		r->sent = calloc(r->s.n + 1, sizeof *r->sent);
 		for (int p = 0; p < 3; p++)
-			r->place[p] = in_place && p == YK_OUT ? r->place[YK_IN] :
-								calloc(r->s.chunks, sizeof *r->place[p]);
+			r->place[p] = in_place && p == YK_OUT ?
+					      r->place[YK_IN] :
+					      calloc(r->s.chunks, sizeof *r->place[p]);
 		r->slot = calloc((size_t)r->s.slots * r->s.room + 1, sizeof *r->slot);
 		for (uint32_t c = 0; c < r->s.chunks; c++) {
 			const bool has = w->what == YK_DO_ALL_GATHER ? c == i :
@@ -273,10 +283,12 @@ static uint32_t log2_up(uint32_t n)
 
 // Messages, and chunks sent, by each rank at most and by all: the table of the definitions. exact:
 // each rank sends that many.
-static bool formula(const struct yk_schedule_request *w, uint64_t *each, uint64_t *sent, uint64_t *all, bool *exact)
+static bool formula(const struct yk_schedule_request *w, uint64_t *each, uint64_t *sent,
+		    uint64_t *all, bool *exact)
 {
 	const uint64_t n = w->ranks, l = log2_up(w->ranks);
-	*exact = w->what != YK_DO_BROADCAST && w->what != YK_DO_REDUCE && (w->what != YK_DO_ALL_REDUCE || w->how != YK_BY_TREE);
+	*exact = w->what != YK_DO_BROADCAST && w->what != YK_DO_REDUCE &&
+		 (w->what != YK_DO_ALL_REDUCE || w->how != YK_BY_TREE);
 	switch (w->what) {
 	case YK_DO_REDUCE_SCATTER:
 	case YK_DO_ALL_GATHER: // halves of an all_reduce
@@ -285,7 +297,8 @@ static bool formula(const struct yk_schedule_request *w, uint64_t *each, uint64_
 		*all = n * *each;
 		return true;
 	case YK_DO_BROADCAST:
-	case YK_DO_REDUCE: // by chunks: half of pairwise, and everything except the root's data from it or to it
+	// by chunks: half of pairwise, and everything except the root's data from it or to it
+	case YK_DO_REDUCE:
 		*each = w->how == YK_BY_TREE ? l : 2 * (n - 1);
 		*sent = w->how == YK_BY_TREE ? l * n : 2 * (n - 1);
 		*all = w->how == YK_BY_TREE ? n - 1 : n * (n - 1) + n - 1;
@@ -298,7 +311,11 @@ static bool formula(const struct yk_schedule_request *w, uint64_t *each, uint64_
 	case YK_BY_DOUBLING: *each = l; *sent = l * n; *all = n * l; return true;
 	case YK_BY_HALVING: *each = 2 * l; *sent = 2 * (n - 1); *all = 2 * n * l; return true;
 	case YK_BY_PAIRWISE:
-	case YK_BY_RING: *each = 2 * (n - 1); *sent = 2 * (n - 1); *all = 2 * n * (n - 1); return true;
+	case YK_BY_RING:
+		*each = 2 * (n - 1);
+		*sent = 2 * (n - 1);
+		*all = 2 * n * (n - 1);
+		return true;
 	}
 	return false;
 }
@@ -314,11 +331,13 @@ static void check_counts(const struct yk_schedule_request *w)
 	}
 	if (!formula(w, &each, &sent, &all, &exact))
 		return;
-	if (sum != all || max > each || max_sent > sent || (exact && (max != each || max_sent != sent)))
-		ok(false, "%s by %s of %u ranks: a rank sends %llu messages, %llu chunks, all %llu; wanted %llu, %llu, %llu",
-		   yk_collective_name[w->what], yk_algorithm_name[w->how], w->ranks, (unsigned long long)max, (unsigned long long)max_sent,
-		   (unsigned long long)sum, (unsigned long long)each, (unsigned long long)sent,
-		   (unsigned long long)all);
+	if (sum != all || max > each || max_sent > sent ||
+	    (exact && (max != each || max_sent != sent)))
+		ok(false,
+		   "%s by %s of %u ranks: a rank sends %llu messages, %llu chunks, all %llu; wanted %llu, %llu, %llu",
+		   yk_collective_name[w->what], yk_algorithm_name[w->how], w->ranks,
+		   (unsigned long long)max, (unsigned long long)max_sent, (unsigned long long)sum,
+		   (unsigned long long)each, (unsigned long long)sent, (unsigned long long)all);
 }
 
 // Between nodes each full node's rank sends 2 (M - 1) / M of its shard, 1 / g of the data.
@@ -332,24 +351,32 @@ static void check_nodes(const struct yk_schedule_request *w)
 			between += a->chunks;
 	}
 	if (between != 2 * (m - 1))
-		ok(false, "2d of %u ranks in nodes of %u: %llu chunks between nodes, wanted %u", w->ranks, w->node,
-		   (unsigned long long)between, 2 * (m - 1));
+		ok(false, "2d of %u ranks in nodes of %u: %llu chunks between nodes, wanted %u",
+		   w->ranks, w->node, (unsigned long long)between, 2 * (m - 1));
 }
 
 static void check_all(int what, int how, uint32_t max)
 {
-	static const bool roots[YK_COLLECTIVES] = { [YK_DO_BROADCAST] = true, [YK_DO_REDUCE] = true };
+	static const bool roots[YK_COLLECTIVES] = {
+		[YK_DO_BROADCAST] = true, [YK_DO_REDUCE] = true
+	};
 	int cases = 0, bad = 0;
 	for (uint32_t n = 1; n <= max; n++) {
 		const uint32_t nodes = how == YK_BY_2D ? n : 1;
 		for (uint32_t g = 1; g <= nodes; g = g < 9 ? g + 1 : 2 * g) {
-			struct yk_schedule_request w = { .what = (uint8_t)what, .how = (uint8_t)how, .ranks = n,
-						      .node = g, .root = roots[what] ? (uint32_t)rnd_int(0, n - 1) : 0 };
+			struct yk_schedule_request w = {
+				.what = (uint8_t)what,
+				.how = (uint8_t)how,
+				.ranks = n,
+				.node = g,
+				.root = roots[what] ? (uint32_t)rnd_int(0, n - 1) : 0
+			};
 			if (!yk_schedule_exists(&w))
 				continue;
 			for (int turn = 0; turn < 2; turn++) {
-				const bool in_place = turn && (what == YK_DO_ALL_REDUCE || what == YK_DO_REDUCE ||
-							       what == YK_DO_BROADCAST);
+				const bool in_place =
+					turn && (what == YK_DO_ALL_REDUCE || what == YK_DO_REDUCE ||
+						 what == YK_DO_BROADCAST);
 				const char *why = run(&w, in_place, turn ? rnd() : 0);
 				if (why && bad++ < 5)
 					diag("%u ranks, root %u, nodes of %u%s: %s", n, w.root, g,
@@ -363,8 +390,8 @@ static void check_all(int what, int how, uint32_t max)
 			}
 		}
 	}
-	ok(!bad && cases, "%s by %s, 1 .. %u ranks: %d cases", yk_collective_name[what], yk_algorithm_name[how], max,
-	   cases);
+	ok(!bad && cases, "%s by %s, 1 .. %u ranks: %d cases", yk_collective_name[what],
+	   yk_algorithm_name[how], max, cases);
 }
 
 int main(void)
@@ -374,7 +401,9 @@ int main(void)
 	table = calloc(1u << 20, sizeof *table);
 	for (int what = 0; what <= YK_DO_BARRIER; what++)
 		for (int how = 0; how < YK_BY_SHARED; how++) {
-			struct yk_schedule_request w = { .what = (uint8_t)what, .how = (uint8_t)how, .ranks = 4, .node = 2 };
+			struct yk_schedule_request w = {
+				.what = (uint8_t)what, .how = (uint8_t)how, .ranks = 4, .node = 2
+			};
 			if (yk_schedule_exists(&w))
 				check_all(what, how, how == YK_BY_2D && !tap_long() ? 24 : 64);
 		}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests the compiler of JSON schemas: which texts a schema accepts, byte by byte, and what schemas that
-// are wrong, not supported, or made to exhaust memory get.
+// Tests the compiler of JSON schemas: which texts a schema accepts, byte by byte, and what schemas
+// that are wrong, not supported, or made to exhaust memory get.
 #include "config.h"
 
 #include <sys/stat.h>
@@ -12,7 +12,8 @@
 #include "schema_valid.h"
 #include "tap.h"
 
-// In a text '~' is before the first byte that is refused, or at the end of a text that is not complete.
+// In a text '~' is before the first byte that is refused, or at the end of a text that is not
+// complete.
 static const struct {
 	const char *schema, *text[16];
 } cases[] = {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests the masks of schemas: texts of random allowed tokens are values of the schema, and a mask has
-// exactly the tokens whose bytes may follow, for small vocabularies and those of tokenizers' files.  With the
-// Python package jsonschema the values are validated by it, too.
+// Tests the masks of schemas: texts of random allowed tokens are values of the schema, and a mask
+// has exactly the tokens whose bytes may follow, for small vocabularies and those of tokenizers'
+// files.  With the Python package jsonschema the values are validated by it, too.
 #include "config.h"
 
 #include <pthread.h>
@@ -36,7 +36,8 @@ static struct tokens new_tokens(int32_t n)
 				NULL };
 }
 
-// All bytes, some longer tokens with equal and with overlapping texts, special ones, and two that end a text.
+// All bytes, some longer tokens with equal and with overlapping texts, special ones, and two that
+// end a text.
 static struct tokens small(void)
 {
 	static const char *const words[] = {
@@ -168,8 +169,8 @@ static int32_t choose(const struct tokens *t, const uint32_t *bits, bool late, u
 	return -1;
 }
 
-// Generates a text until a token ends it.  *wrong counts masks that differ from brute force, checked at one
-// of `check` tokens; 0: never.
+// Generates a text until a token ends it.  *wrong counts masks that differ from brute force,
+// checked at one of `check` tokens; 0: never.
 static bool generate(struct yk_schema *g, const struct tokens *t, uint64_t seed, int check,
 		     struct yk_string *text, size_t *wrong)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A validator of JSON Schema for tests, written from the specification and without any part of the module
-// that it checks.
+// A validator of JSON Schema for tests, written from the specification and without any part of the
+// module that it checks.
 #ifndef YK_SCHEMA_VALID_H
 #define YK_SCHEMA_VALID_H
 

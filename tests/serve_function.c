@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests functions of arrays served by HTTP: JSON and .npy in and out, batches, errors, queues, keys.
+// Tests functions of arrays served by HTTP: JSON and .npy in and out, batches, errors, queues,
+// keys.
 #include "config.h"
 
 #include <arpa/inet.h>

@@ -22,7 +22,8 @@
 static size_t make_npy(char *to, int rows, int width, float first, const char *descr)
 {
 	char dict[128];
-	snprintf(dict, sizeof dict, "{'descr': '%s', 'fortran_order': False, 'shape': (%d, %d), }", descr, rows, width);
+	snprintf(dict, sizeof dict, "{'descr': '%s', 'fortran_order': False, 'shape': (%d, %d), }",
+		 descr, rows, width);
 	const size_t header = 118;
 	memcpy(to, "\x93NUMPY\x01\0\x76\0", 10);
 	memset(to + 10, ' ', header);
@@ -37,7 +38,8 @@ static size_t make_npy(char *to, int rows, int width, float first, const char *d
 static void refused(const char *path, const char *settings, int code, const char *say)
 {
 	yoke_dataset *d = yoke_dataset_open(path, settings);
-	ok(!d && is_error(yoke_error_code(), code, say), "%s %s: %s", path, settings ? settings : "", yoke_error());
+	ok(!d && is_error(yoke_error_code(), code, say), "%s %s: %s", path,
+	   settings ? settings : "", yoke_error());
 	yoke_error_clear();
 	yoke_dataset_free(d);
 }
@@ -73,8 +75,9 @@ static void test_npz(void)
 		bool good = zip_close(z) == 0;
 		yoke_dataset *d = good ? yoke_dataset_open("x.npz", NULL) : NULL;
 		struct yoke_field f[2] = { { .size = sizeof *f } };
-		good = d && yoke_dataset_count(d) == rows && yoke_dataset_fields(d, 2, f) == 2 && !strcmp(f[0].name, "a") &&
-		       f[0].dims[0] == 3 && !strcmp(f[1].name, "b") && f[1].dims[0] == 5;
+		good = d && yoke_dataset_count(d) == rows && yoke_dataset_fields(d, 2, f) == 2 &&
+		       !strcmp(f[0].name, "a") && f[0].dims[0] == 3 && !strcmp(f[1].name, "b") &&
+		       f[1].dims[0] == 5;
 		unlink("x.npz"); // it is compressed
 		for (int i = 0; i < rows && good; i++) {
 			float x[3], y[5];
@@ -111,9 +114,13 @@ static void test_hostile(void)
 	static const struct {
 		int code;
 		const char *say;
-	} row[] = { { 0, "" }, { YOKE_EUNSUPPORTED, "bad.npz: member a.npy: holds pickled" },
-		    { YOKE_EFORMAT, "96 bytes, but 48" }, { YOKE_EFORMAT, "dict" }, { YOKE_EFORMAT, "holds no arrays" },
-		    { YOKE_ESHAPE, "b has 5 rows, the others 4" }, { YOKE_EFORMAT, "member b.npy: it is shorter" } };
+	} row[] = { { 0, "" },
+		    { YOKE_EUNSUPPORTED, "bad.npz: member a.npy: holds pickled" },
+		    { YOKE_EFORMAT, "96 bytes, but 48" },
+		    { YOKE_EFORMAT, "dict" },
+		    { YOKE_EFORMAT, "holds no arrays" },
+		    { YOKE_ESHAPE, "b has 5 rows, the others 4" },
+		    { YOKE_EFORMAT, "member b.npy: it is shorter" } };
 	const int open = open_files();
 	for (int i = 1; i < 7; i++) {
 		hostile_npz("bad.npz", i);
@@ -131,11 +138,13 @@ static void test_hostile(void)
 	for (size_t k = 0; k < n && good; k += 3) { // truncated anywhere
 		yk_file_write("cut.npz", data, k);
 		yoke_dataset *d = yoke_dataset_open("cut.npz", NULL);
-		good = !d && yoke_error_code() == YOKE_EFORMAT && strstr(yoke_error(), "cut.npz") && !strchr(yoke_error(), '\n');
+		good = !d && yoke_error_code() == YOKE_EFORMAT && strstr(yoke_error(), "cut.npz") &&
+		       !strchr(yoke_error(), '\n');
 		yoke_error_clear();
 		yoke_dataset_free(d);
 	}
-	ok(good && open_files() == open, "truncated archives are refused, and no file is left open");
+	ok(good && open_files() == open,
+	   "truncated archives are refused, and no file is left open");
 	for (int k = 0; k < tap_cases(150, 20000); k++) {
 		const size_t at = (size_t)rnd_int(0, (int64_t)n - 1);
 		const char was = data[at];
@@ -172,7 +181,8 @@ static void test_lists(void)
 		const int file = i < 2 ? 0 : i < 5 ? 1 : 2, row = i - (i < 2 ? 0 : i < 5 ? 2 : 5);
 		float x[4];
 		void *to[] = { x };
-		good = yoke_dataset_read(d, i, 0, 0, i, to, NULL) == 0 && x[3] == (float)(100 * file + 4 * row + 3);
+		good = yoke_dataset_read(d, i, 0, 0, i, to, NULL) == 0 &&
+		       x[3] == (float)(100 * file + 4 * row + 3);
 	}
 	ok(good, "files of a list are concatenated: %s", yoke_error());
 	yoke_dataset_free(d);
@@ -184,16 +194,19 @@ static void test_lists(void)
 	yk_file_write("c.csv", "x,k\n3,much longer than those\n", 29);
 	d = yoke_dataset_open("b.csv,c.csv", "columns=k:text,x");
 	struct yoke_field f[2] = { { .size = sizeof *f } };
-	good = d && yoke_dataset_count(d) == 3 && yoke_dataset_fields(d, 2, f) == 2 && f[0].dims[0] >= 22;
+	good = d && yoke_dataset_count(d) == 3 && yoke_dataset_fields(d, 2, f) == 2 &&
+	       f[0].dims[0] >= 22;
 	char text[64];
 	float x;
 	void *to[] = { text, &x };
 	int64_t dims[2][YOKE_MAX_RANK];
-	good = good && yoke_dataset_read(d, 2, 0, 0, 2, to, dims) == 0 && dims[0][0] == 22 && x == 3 &&
-	       !memcmp(text, "much longer than those", 22) && yoke_dataset_read(d, 0, 0, 0, 0, to, dims) == 0 && dims[0][0] == 5;
+	good = good && yoke_dataset_read(d, 2, 0, 0, 2, to, dims) == 0 && dims[0][0] == 22 &&
+	       x == 3 && !memcmp(text, "much longer than those", 22) &&
+	       yoke_dataset_read(d, 0, 0, 0, 0, to, dims) == 0 && dims[0][0] == 5;
 	ok(good, "texts of a list are padded to the longest of all: %s", yoke_error());
 	yoke_dataset_free(d);
-	refused("b.csv,c.csv", "columns=k:category", YOKE_EINVAL, "c.csv: field k is of categories");
+	refused("b.csv,c.csv", "columns=k:category", YOKE_EINVAL,
+		"c.csv: field k is of categories");
 	yk_file_write("x,y.csv", "x\n1\n", 4);
 	d = yoke_dataset_open("x,y.csv", NULL);
 	ok(d != NULL, "a name with a comma: %s", yoke_error());
@@ -242,16 +255,24 @@ static void test_pipe(void)
 		unlink("pipe");
 		if (mkfifo("pipe", 0600) < 0 || pthread_create(&thread, NULL, feed, &f))
 			abort();
-		snprintf(settings, sizeof settings, "format=u16:6 context=7 vocab=1000 count=%d keep=%d", (int)count, k == 3 ? 999 : 200);
-		snprintf(load, sizeof load, "batch=9 workers=%d shuffle=%d seed=3 epochs=1 last=keep", k, k == 0 ? 0 : k == 3 ? 1 : 50);
+		snprintf(settings, sizeof settings,
+			 "format=u16:6 context=7 vocab=1000 count=%d keep=%d", (int)count,
+			 k == 3 ? 999 : 200);
+		snprintf(load, sizeof load,
+			 "batch=9 workers=%d shuffle=%d seed=3 epochs=1 last=keep", k,
+			 k == 0 ? 0 :
+			 k == 3 ? 1 :
+				  50);
 		yoke_dataset *d = yoke_dataset_open("pipe", settings);
-		yoke_loader *a = d ? yoke_loader_new(d, load) : NULL, *b = yoke_loader_new(file, load);
+		yoke_loader *a = d ? yoke_loader_new(d, load) : NULL,
+			    *b = yoke_loader_new(file, load);
 		bool good = a && yoke_dataset_count(d) == count;
 		int64_t seen = 0, rows = 1;
 		while (good && rows > 0) {
 			void *x[1], *y[1];
 			rows = yoke_loader_host(b, 1, y, NULL);
-			good = yoke_loader_host(a, 1, x, NULL) == rows && (rows == 0 || !memcmp(x[0], y[0], (size_t)rows * 32));
+			good = yoke_loader_host(a, 1, x, NULL) == rows &&
+			       (rows == 0 || !memcmp(x[0], y[0], (size_t)rows * 32));
 			seen += rows;
 		}
 		ok(good && seen == count, "a pipe through %s: %s", load, yoke_error());
@@ -274,14 +295,17 @@ static void test_pipe_ends(void)
 	if (pthread_create(&thread, NULL, feed, &f))
 		abort();
 	yoke_dataset *d = yoke_dataset_open("pipe", "format=f32 dims=2 count=20 keep=3");
-	bool good = d && yoke_dataset_read(d, 7, 0, 0, 7, to, NULL) == 0 && yoke_dataset_read(d, 5, 0, 0, 5, to, NULL) == 0;
+	bool good = d && yoke_dataset_read(d, 7, 0, 0, 7, to, NULL) == 0 &&
+		    yoke_dataset_read(d, 5, 0, 0, 5, to, NULL) == 0;
 	ok(good, "samples are cached: %s", yoke_error());
 	ok(yoke_dataset_read(d, 4, 0, 0, 4, to, NULL) == YOKE_EINVAL &&
-		   strstr(yoke_error(), "sample 4 ") && strstr(yoke_error(), " 3 "), "%s", yoke_error());
+		   strstr(yoke_error(), "sample 4 ") && strstr(yoke_error(), " 3 "),
+	   "%s", yoke_error());
 	yoke_error_clear();
 	for (int i = 0; i < 2; i++) {
 		ok(yoke_dataset_read(d, 9, 0, 0, 9, to, NULL) == YOKE_EIO &&
-			   strstr(yoke_error(), "byte 75,") && strstr(yoke_error(), " 9 samples"), "%s", yoke_error());
+			   strstr(yoke_error(), "byte 75,") && strstr(yoke_error(), " 9 samples"),
+		   "%s", yoke_error());
 		yoke_error_clear();
 	}
 	yoke_dataset_free(d);
@@ -313,15 +337,18 @@ static void test_pipe_waits(void)
 		abort();
 	const int fd = open("pipe", O_RDWR); // never at its end
 	yoke_dataset *d = yoke_dataset_open("pipe", "format=f32 dims=2 count=20 keep=20");
-	if (fd < 0 || !d || write(fd, data, 36) != 36 || pthread_create(&reader, NULL, read_ninth, d))
+	if (fd < 0 || !d || write(fd, data, 36) != 36 ||
+	    pthread_create(&reader, NULL, read_ninth, d))
 		abort();
 	while (unread && ioctl(fd, FIONREAD, &unread) == 0)
 		sched_yield(); // until the reader has four samples and half of the next
 	alarm(300); // against a hang
-	ok(yoke_dataset_read(d, 3, 0, 0, 3, to, NULL) == 0 && x[0] == 6 && x[1] == 7, "sample 3 while a thread waits for sample 9: %s",
-	   yoke_error());
-	const bool sent = write(fd, (char *)data + 36, 44) == 44 && pthread_join(reader, &ninth) == 0;
-	ok(sent && ninth && ((float *)ninth)[0] == 18 && ((float *)ninth)[1] == 19, "sample 9 when it has come");
+	ok(yoke_dataset_read(d, 3, 0, 0, 3, to, NULL) == 0 && x[0] == 6 && x[1] == 7,
+	   "sample 3 while a thread waits for sample 9: %s", yoke_error());
+	const bool sent =
+		write(fd, (char *)data + 36, 44) == 44 && pthread_join(reader, &ninth) == 0;
+	ok(sent && ninth && ((float *)ninth)[0] == 18 && ((float *)ninth)[1] == 19,
+	   "sample 9 when it has come");
 	alarm(0);
 	yoke_dataset_free(d);
 	close(fd);

@@ -44,7 +44,8 @@ static void expect(yoke_tensor *y, const char *op, const char *where, bool trace
 	int err = yoke_read(y, got, yoke_bytes(y));
 	const char *at = strstr(yoke_error(), ", recorded at ");
 	bool named = at && strstr(at, where) && strstr(strstr(at, where), "main+0x");
-	ok(err == YOKE_ERANGE && strstr(yoke_error(), op) && (traced ? named : !at), "%s", yoke_error());
+	ok(err == YOKE_ERANGE && strstr(yoke_error(), op) && (traced ? named : !at), "%s",
+	   yoke_error());
 	yoke_error_clear();
 }
 
@@ -53,7 +54,9 @@ OWN void test_lines(void);
 
 void test_lines(void)
 {
-	struct yoke_profile_options o = { .size = sizeof o, .active = 1, .flags = YOKE_PROFILE_SITES };
+	struct yoke_profile_options o = { .size = sizeof o,
+					  .active = 1,
+					  .flags = YOKE_PROFILE_SITES };
 	struct yoke_profile_row row[16] = { { .size = sizeof *row } };
 	char want[64];
 	yoke_setting_set("profile.limits", "0");

@@ -111,8 +111,15 @@ static void add(int64_t m, int64_t n)
 	struct yoke_view in[2] = { a.view, b.view };
 	in[1].strides[0] = 0; // the first row of b for all rows
 	struct yoke_map map = add_map(YOKE_MAP_ADD);
-	struct yoke_op op = { .size = sizeof op, .code = YOKE_OP_MAP, .rank = 2, .nout = 1, .nin = 2,
-		.dims = { m, n }, .out = &y.view, .in = in, .map = &map };
+	struct yoke_op op = { .size = sizeof op,
+			      .code = YOKE_OP_MAP,
+			      .rank = 2,
+			      .nout = 1,
+			      .nin = 2,
+			      .dims = { m, n },
+			      .out = &y.view,
+			      .in = in,
+			      .map = &map };
 	double *want = malloc((size_t)(m * n) * sizeof *want);
 	for (int64_t i = 0; i < m; i++)
 		for (int64_t j = 0; j < n; j++)
@@ -154,9 +161,10 @@ static void matmul(int64_t lead, int64_t m, int64_t n, int64_t k)
 			for (int64_t j = 0; j < n; j++)
 				for (int64_t x = 0; x < k; x++)
 					want[(l * m + i) * n + j] +=
-						(double)a.host[(l * k + x) * m + i] * b.host[x * n + j];
-	snprintf(what, sizeof what, "matmul %lld x %lld x %lld x %lld", (long long)lead, (long long)m,
-		 (long long)n, (long long)k);
+						(double)a.host[(l * k + x) * m + i] *
+						b.host[x * n + j];
+	snprintf(what, sizeof what, "matmul %lld x %lld x %lld x %lld", (long long)lead,
+		 (long long)m, (long long)n, (long long)k);
 	ok(d->ops->can(0, &op) == 1 && !run(&op), "%s runs", what);
 	compare(&y, want, (double)k, what);
 	free(want);
@@ -173,8 +181,15 @@ static void refusals(void)
 	tensor_new(&a, 2, dims, NULL);
 	struct yoke_view in[2] = { a.view, a.view }, out = a.view;
 	struct yoke_map map = add_map(YOKE_MAP_MUL);
-	struct yoke_op op = { .size = sizeof op, .code = YOKE_OP_MAP, .rank = 2, .nout = 1, .nin = 2,
-		.dims = { 3, 3 }, .out = &out, .in = in, .map = &map };
+	struct yoke_op op = { .size = sizeof op,
+			      .code = YOKE_OP_MAP,
+			      .rank = 2,
+			      .nout = 1,
+			      .nin = 2,
+			      .dims = { 3, 3 },
+			      .out = &out,
+			      .in = in,
+			      .map = &map };
 	ok(!d->ops->can(0, &op), "mul is not supported");
 	map = add_map(YOKE_MAP_ADD);
 	in[1] = (struct yoke_view){ .kind = YOKE_VIEW_SCALAR, .dtype = yoke_f32 };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensors of float64 numbers for tests of functions, and their gradients against finite differences.
+// Tensors of float64 numbers for tests of functions, and their gradients against finite
+// differences.
 #ifndef YK_TEST_SLOPE_H
 #define YK_TEST_SLOPE_H
 
@@ -13,7 +14,8 @@ static inline bool values(yoke_tensor *t, double *to, int64_t n)
 {
 	for (int64_t i = 0; i < n; i++)
 		to[i] = NAN;
-	return t && yoke_count(t) == n && yoke_read(yoke_cast(t, yoke_f64), to, (size_t)n * sizeof *to) == 0;
+	return t && yoke_count(t) == n &&
+	       yoke_read(yoke_cast(t, yoke_f64), to, (size_t)n * sizeof *to) == 0;
 }
 
 static inline yoke_tensor *tensor(int dtype, int rank, const int64_t *dims, const double *x)
@@ -39,15 +41,19 @@ static inline void draw(int dtype, double *x, int64_t n, double lo, double hi)
 }
 
 // Are the n elements of t within tol of `want`?  NaN agrees with NaN.
-static inline bool agrees(yoke_tensor *t, const double *want, int64_t n, double tol, const char *what)
+static inline bool agrees(yoke_tensor *t, const double *want, int64_t n, double tol,
+			  const char *what)
 {
 	double *got = malloc((size_t)n * sizeof *got + 1);
 	bool good = values(t, got, n);
 	if (!good)
-		diag("%s: %lld elements, not %lld: %s", what, (long long)yoke_count(t), (long long)n, yoke_error());
+		diag("%s: %lld elements, not %lld: %s", what, (long long)yoke_count(t),
+		     (long long)n, yoke_error());
 	for (int64_t i = 0; i < n && good; i++)
-		if (!(fabs(got[i] - want[i]) <= tol * (1 + fabs(want[i]))) && !(isnan(got[i]) && isnan(want[i])) && got[i] != want[i]) {
-			diag("%s: element %lld of %lld is %.12g, not %.12g", what, (long long)i, (long long)n, got[i], want[i]);
+		if (!(fabs(got[i] - want[i]) <= tol * (1 + fabs(want[i]))) &&
+		    !(isnan(got[i]) && isnan(want[i])) && got[i] != want[i]) {
+			diag("%s: element %lld of %lld is %.12g, not %.12g", what, (long long)i,
+			     (long long)n, got[i], want[i]);
 			good = false;
 		}
 	free(got);
@@ -69,7 +75,8 @@ static inline void apart(double *x, int n, double max)
 
 typedef yoke_tensor *fn(yoke_tensor *x, void *arg);
 
-static inline double weighed(fn *f, void *arg, int rank, const int64_t *dims, const double *x, const double *c, double *g, int64_t n)
+static inline double weighed(fn *f, void *arg, int rank, const int64_t *dims, const double *x,
+			     const double *c, double *g, int64_t n)
 {
 	static double y[LIMIT];
 	double sum = 0;
@@ -78,7 +85,8 @@ static inline double weighed(fn *f, void *arg, int rank, const int64_t *dims, co
 	const int64_t m = out ? yoke_count(out) : 0;
 	if (g && out) {
 		yoke_tensor *w = yoke_from(yoke_f64, 1, &m, c);
-		yoke_grad(yoke_sum(yoke_mul(yoke_reshape(out, 1, &m), w), YOKE_ALL), 1, &in, &slope);
+		yoke_grad(yoke_sum(yoke_mul(yoke_reshape(out, 1, &m), w), YOKE_ALL), 1, &in,
+			  &slope);
 		values(slope, g, n);
 	}
 	values(out, y, m);
@@ -88,7 +96,8 @@ static inline double weighed(fn *f, void *arg, int rank, const int64_t *dims, co
 	return sum;
 }
 
-static inline void gradient(fn *f, void *arg, int rank, const int64_t *dims, const double *x, int64_t n, const char *what)
+static inline void gradient(fn *f, void *arg, int rank, const int64_t *dims, const double *x,
+			    int64_t n, const char *what)
 {
 	double c[LIMIT], g[LIMIT], want[LIMIT], at[LIMIT];
 	for (int i = 0; i < LIMIT; i++)

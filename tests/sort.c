@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows so long that the CPU backend divides them among threads: sort and topk beside a merge sort of
-// positions, in every dtype and both directions, with ties, both zeros and NaN; the same bits with 1, 2
-// and 3 threads. Short rows have cases in src/lib/conform.
+// Rows so long that the CPU backend divides them among threads: sort and topk beside a merge sort
+// of positions, in every dtype and both directions, with ties, both zeros and NaN; the same bits
+// with 1, 2 and 3 threads. Short rows have cases in src/lib/conform.
 #include "config.h"
 
 #include <inttypes.h>

@@ -22,14 +22,16 @@ static void solved(struct yk_sparse *s, const float *a, const double complex *wa
 		int e = 0;
 		for (int64_t i = 0; i < (all ? 1 : N) && e == 0; i++) {
 			memset(got, 0xff, sizeof got);
-			e = yk_sparse_solve(s, (enum yk_sparse_call)call, ROWS, N, a, i, got, seconds);
+			e = yk_sparse_solve(s, (enum yk_sparse_call)call, ROWS, N, a, i, got,
+					    seconds);
 			for (int64_t k = 0; k < (all ? ROWS * N : ROWS); k++) {
-				const double off = cabs((double complex)got[k] - want[all ? k : k * N + i]);
+				const double off =
+					cabs((double complex)got[k] - want[all ? k : k * N + i]);
 				worst = off <= worst ? worst : off;
 			}
 		}
-		ok(e == 0 && worst < 1e-6 && seconds[1] >= seconds[0] && seconds[0] > 0, "%s: %.2g off %s", names[call], worst,
-		   yoke_error());
+		ok(e == 0 && worst < 1e-6 && seconds[1] >= seconds[0] && seconds[0] > 0,
+		   "%s: %.2g off %s", names[call], worst, yoke_error());
 	}
 	int e = yk_sparse_solve(s, YK_SPARSE_STRIDED, 1, 2, a, 0, got, seconds);
 	ok(e == YOKE_EDEVICE, "systems of two elements: %s", yoke_error());
@@ -64,7 +66,9 @@ int main(void)
 		yk_sparse_close(s);
 		setenv("YOKE_FAKE_SPARSE", "9000", 1);
 		s = yk_sparse_open(ctx->device, title, why, sizeof title, sizeof why);
-		ok(!s && strstr(why, "sparse.so.") && strstr(why, " is version 9000; ") && strstr(why, "are known here"), "%s: %s", title, why);
+		ok(!s && strstr(why, "sparse.so.") && strstr(why, " is version 9000; ") &&
+			   strstr(why, "are known here"),
+		   "%s: %s", title, why);
 	}
 	yoke_use(NULL);
 	yoke_context_free(ctx);

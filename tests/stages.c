@@ -31,7 +31,8 @@ static int clock_of(enum yk_pipeline how, int stages, int parts)
 			if (at[s] == 2 * parts)
 				continue;
 			const struct yk_turn t = yk_turn_of(how, stages, s, parts, at[s]);
-			const int needs = t.back ? (s < stages - 1 ? back[s + 1][t.part] : forward[s][t.part]) :
+			const int needs = t.back ? (s < stages - 1 ? back[s + 1][t.part] :
+								     forward[s][t.part]) :
 						   (s ? forward[s - 1][t.part] : 1);
 			if (!needs || (t.back && !forward[s][t.part]))
 				continue;
@@ -54,31 +55,39 @@ static int clock_of(enum yk_pipeline how, int stages, int parts)
 // ones; and a step by hand.
 static void test_simulated(void)
 {
-	const struct yk_wire_model free = { .node = MAX_STAGES }, wire = { .alpha1 = 2e-6, .beta1 = 1e-10, .node = MAX_STAGES };
+	const struct yk_wire_model free = { .node = MAX_STAGES },
+				   wire = { .alpha1 = 2e-6, .beta1 = 1e-10, .node = MAX_STAGES };
 	double took, bubble;
 	int wrong = 0;
 	for (int how = 0; how < 2; how++)
 		for (int stages = 1; stages <= MAX_STAGES; stages++)
 			for (int parts = 1; parts <= MAX_PARTS; parts++) {
-				const struct yk_pipeline_request w = { how, stages, parts, 1e-3, 2e-3, 1 << 20 };
+				const struct yk_pipeline_request w = { how,  stages, parts,
+								       1e-3, 2e-3,   1 << 20 };
 				const double want = (double)(stages - 1) / (parts + stages - 1);
-				wrong += yk_simulate_pipeline(&free, &w, &took, &bubble) || fabs(bubble - want) > 1e-12 ||
+				wrong += yk_simulate_pipeline(&free, &w, &took, &bubble) ||
+					 fabs(bubble - want) > 1e-12 ||
 					 fabs(took - 3e-3 * (parts + stages - 1)) > 1e-12;
 			}
-	ok(!wrong, "simulated: with free messages the bubble is (S - 1)/(M + S - 1): %d wrong", wrong);
+	ok(!wrong, "simulated: with free messages the bubble is (S - 1)/(M + S - 1): %d wrong",
+	   wrong);
 	for (int stages = 4; stages <= 8; stages *= 2)
 		for (int how = 0; how < 2; how++) {
-			const struct yk_pipeline_request w = { how, stages, 8, 10e-3, 20e-3, 1 << 20 };
+			const struct yk_pipeline_request w = {
+				how, stages, 8, 10e-3, 20e-3, 1 << 20
+			};
 			const double want = (stages - 1.) / (8 + stages - 1);
 			const int e = yk_simulate_pipeline(&wire, &w, &took, &bubble);
-			ok(!e && bubble > want && bubble < 1.1 * want, "simulated: %s, %d stages, messages of 0.1 ms: bubble %.4f, formula %.4f",
+			ok(!e && bubble > want && bubble < 1.1 * want,
+			   "simulated: %s, %d stages, messages of 0.1 ms: bubble %.4f, formula %.4f",
 			   how == YK_GPIPE ? "gpipe" : "1f1b", stages, bubble, want);
 		}
 	// 2 stages, 1 micro-batch: forward, a message, forward and backward, a message, backward
 	const struct yk_pipeline_request w = { YK_1F1B, 2, 1, 1, 2, 10 };
 	const struct yk_wire_model slow = { .alpha1 = 0.5, .beta1 = 0.25, .node = 2 };
 	yk_simulate_pipeline(&slow, &w, &took, &bubble);
-	ok(fabs(took - (1 + 3 + 1 + 2 + 3 + 2)) < 1e-12, "simulated: two stages, one micro-batch, by hand: %g", took);
+	ok(fabs(took - (1 + 3 + 1 + 2 + 3 + 2)) < 1e-12,
+	   "simulated: two stages, one micro-batch, by hand: %g", took);
 }
 
 static void test_turns(void)
@@ -88,31 +97,40 @@ static void test_turns(void)
 	for (int how = 0; how < 2; how++)
 		for (int stages = 1; stages <= MAX_STAGES; stages++)
 			for (int parts = 1; parts <= MAX_PARTS; parts++) {
-				bool good = clock_of(how, stages, parts) == 3 * (parts + stages - 1);
+				bool good =
+					clock_of(how, stages, parts) == 3 * (parts + stages - 1);
 				for (int s = 0; s < stages; s++) {
 					int went[MAX_PARTS] = { 0 }, live = 0, max = 0, next = 0;
 					for (int i = 0; i < 2 * parts; i++) {
-						const struct yk_turn t = yk_turn_of(how, stages, s, parts, i);
-						good &= t.part >= 0 && t.part < parts && went[t.part] == t.back;
+						const struct yk_turn t =
+							yk_turn_of(how, stages, s, parts, i);
+						good &= t.part >= 0 && t.part < parts &&
+							went[t.part] == t.back;
 						went[t.part % MAX_PARTS]++;
-						good &= !t.back || t.part == next++; // sums have an order
+						// sums have an order
+						good &= !t.back || t.part == next++;
 						live += t.back ? -1 : 1;
 						max = live > max ? live : max;
 					}
-					const int want = how == YK_GPIPE || parts < stages - s ? parts : stages - s;
+					const int want = how == YK_GPIPE || parts < stages - s ?
+								 parts :
+								 stages - s;
 					good &= next == parts && max == want;
 				}
 				if (!good && !wrong++)
-					snprintf(where, sizeof where, ": %s, %d stages, %d parts", how == YK_GPIPE ? "gpipe" : "1f1b",
-						 stages, parts);
+					snprintf(where, sizeof where, ": %s, %d stages, %d parts",
+						 how == YK_GPIPE ? "gpipe" : "1f1b", stages, parts);
 			}
-	ok(!wrong, "each micro-batch goes forward and back once, at most the permitted number wait, and it takes (M + S - 1) turns: %d wrong%s", wrong, where);
+	ok(!wrong,
+	   "each micro-batch goes forward and back once, at most the permitted number wait, and it takes (M + S - 1) turns: %d wrong%s",
+	   wrong, where);
 }
 
 // ---- who has which blocks ----
 
 // The minimum time of the slowest stage, over all distributions of blocks from `first` on.
-static double min_of(const struct yk_model *m, const struct yk_model_shape *s, int64_t first, int64_t stages)
+static double min_of(const struct yk_model *m, const struct yk_model_shape *s, int64_t first,
+		     int64_t stages)
 {
 	double best = INFINITY, sum = stages == 1 ? m->work(s, s->layers) : 0;
 	for (int64_t end = first; end < s->layers; end++) {
@@ -144,26 +162,39 @@ static void test_split(void)
 	};
 	int64_t from, to;
 	for (size_t i = 0; i < sizeof given / sizeof *given; i++) {
-		const struct yk_model_shape s = { .vocab = 256, .context = 8, .layers = given[i].layers, .heads = 4, .embed = 16 };
-		const int e = yk_stage_split(&yk_model_gpt, &s, given[i].split, given[i].stages, 1, &from, &to);
-		ok(given[i].words ? e == YOKE_EINVAL && strstr(yoke_error(), given[i].words) : e == 0 && to > from,
-		   "split=%s of %lld layers: %s", given[i].split, (long long)given[i].layers, yoke_error());
+		const struct yk_model_shape s = { .vocab = 256,
+						  .context = 8,
+						  .layers = given[i].layers,
+						  .heads = 4,
+						  .embed = 16 };
+		const int e = yk_stage_split(&yk_model_gpt, &s, given[i].split, given[i].stages, 1,
+					     &from, &to);
+		ok(given[i].words ? e == YOKE_EINVAL && strstr(yoke_error(), given[i].words) :
+				    e == 0 && to > from,
+		   "split=%s of %lld layers: %s", given[i].split, (long long)given[i].layers,
+		   yoke_error());
 		yoke_error_clear();
 	}
-	ok(yk_stage_split(&yk_model_bk, &(struct yk_model_shape){ .layers = 4 }, "auto", 2, 0, &from, &to) == YOKE_EINVAL,
+	ok(yk_stage_split(&yk_model_bk, &(struct yk_model_shape){ .layers = 4 }, "auto", 2, 0,
+			  &from, &to) == YOKE_EINVAL,
 	   "a model that cannot be split into stages: %s", yoke_error());
 	yoke_error_clear();
 	int wrong = 0;
 	for (int round = 0; round < 300; round++) {
 		const struct yk_model *m = round % 2 ? &yk_model_gpt : &yk_model_mlp;
-		const struct yk_model_shape s = { .vocab = rnd_int(2, 4000), .context = rnd_int(1, 200), .layers = rnd_int(1, 10),
-						  .heads = 1, .embed = rnd_int(1, 64), .history = rnd_int(1, 20) };
+		const struct yk_model_shape s = { .vocab = rnd_int(2, 4000),
+						  .context = rnd_int(1, 200),
+						  .layers = rnd_int(1, 10),
+						  .heads = 1,
+						  .embed = rnd_int(1, 64),
+						  .history = rnd_int(1, 20) };
 		const int64_t stages = rnd_int(1, s.layers < 5 ? (int)s.layers : 5);
 		double max = 0;
 		int64_t next = 0;
 		for (int64_t k = 0; k < stages; k++) {
 			double sum = k == stages - 1 ? m->work(&s, s.layers) : 0;
-			wrong += yk_stage_split(m, &s, "auto", stages, k, &from, &to) < 0 || from != next || to <= from;
+			wrong += yk_stage_split(m, &s, "auto", stages, k, &from, &to) < 0 ||
+				 from != next || to <= from;
 			for (int64_t i = from; i < to; i++)
 				sum += m->work(&s, i);
 			max = fmax(max, sum);
@@ -171,7 +202,8 @@ static void test_split(void)
 		}
 		wrong += next != s.layers || max > min_of(m, &s, 0, stages) * (1 + 1e-9);
 	}
-	ok(!wrong, "blocks by work: the slowest stage is as fast as possible: %d wrong of 300", wrong);
+	ok(!wrong, "blocks by work: the slowest stage is as fast as possible: %d wrong of 300",
+	   wrong);
 }
 
 // ---- passes ----
@@ -195,7 +227,8 @@ static struct {
 	bool found[LIMIT];
 	// of all stages
 	int differ;
-	double worst, told; // for parameters on two stages: relative difference of their sums from one rank's
+	// for parameters on two stages: relative difference of their sums from one rank's
+	double worst, told;
 	char where[200];
 	uint64_t peak[MAX_STAGES];
 	float *end[2];
@@ -210,9 +243,13 @@ static yoke_tensor *windows(int64_t part)
 static struct yk_network *network(yoke_group *g)
 {
 	struct yk_network *n = NULL;
-	struct yk_stage s = { .group = g, .at = g ? yoke_group_rank(g) : 0, .of = g ? yoke_group_size(g) : 1 };
-	if (yk_stage_split(now.model, &now.shape, g ? now.split : "auto", s.of, s.at, &s.from, &s.to) ||
-	    yk_network_new_part(NULL, &s, now.model, &now.shape, &n) || yk_parameters_draw(&n->params, now.seed)) {
+	struct yk_stage s = { .group = g,
+			      .at = g ? yoke_group_rank(g) : 0,
+			      .of = g ? yoke_group_size(g) : 1 };
+	if (yk_stage_split(now.model, &now.shape, g ? now.split : "auto", s.of, s.at, &s.from,
+			   &s.to) ||
+	    yk_network_new_part(NULL, &s, now.model, &now.shape, &n) ||
+	    yk_parameters_draw(&n->params, now.seed)) {
 		yk_network_free(n);
 		return NULL;
 	}
@@ -237,7 +274,8 @@ static int step(struct yk_network *n, int stages, int stage, float **to, float *
 			e = yk_stage_forward(n, windows(t.part), now.dropout, &x[t.part]);
 			continue;
 		}
-		e = yk_stage_backward(n, &x[t.part], x[t.part].out, n->params.count, n->params.var, g);
+		e = yk_stage_backward(n, &x[t.part], x[t.part].out, n->params.count, n->params.var,
+				      g);
 		l = last ? x[t.part].out : yoke_full(yoke_f32, 0, NULL, 0);
 		yk_sums_add(&sums, t.part, parts, g, &l);
 	}
@@ -269,8 +307,9 @@ static int one(yoke_group *world, void *arg)
 		yoke_random_set(now.seed, 100 + k);
 		yoke_scope *s = yoke_scope_begin("step");
 		yoke_tensor *ids = windows(k);
-		yoke_tensor *l = now.model->loss(n, yoke_slice(ids, 1, 0, now.context, 1), yoke_slice(ids, 1, 1, now.context + 1, 1),
-						 now.dropout);
+		yoke_tensor *l =
+			now.model->loss(n, yoke_slice(ids, 1, 0, now.context, 1),
+					yoke_slice(ids, 1, 1, now.context + 1, 1), now.dropout);
 		e = yoke_grad(l, n->params.count, n->params.var, g);
 		g[n->params.count] = l;
 		if (e == 0)
@@ -333,7 +372,8 @@ static void compare(const struct yk_network *n, int i, const float *got)
 	double max = 0, apart = 0;
 	for (int64_t j = 0; j < count; j++) {
 		max = fmax(max, fabs((double)now.gradient[k][j]));
-		apart = fmax(apart, fabs((double)now.end[0][j] + now.end[1][j] - now.gradient[k][j]));
+		apart = fmax(apart,
+			     fabs((double)now.end[0][j] + now.end[1][j] - now.gradient[k][j]));
 	}
 	now.worst = apart / max;
 }
@@ -357,14 +397,19 @@ static int several(yoke_group *world, void *arg)
 	return e;
 }
 
-static void test_passes(const struct yk_model *m, int64_t layers, bool tied, int stages, const char *split, int parts)
+static void test_passes(const struct yk_model *m, int64_t layers, bool tied, int stages,
+			const char *split, int parts)
 {
 	char what[160];
 	now.model = m;
 	now.rows = 2;
 	now.context = 7;
-	now.shape = (struct yk_model_shape){ .vocab = 50, .context = 7, .layers = layers, .embed = 16,
-					     .heads = m == &yk_model_gpt ? 4 : 0, .history = m == &yk_model_mlp ? 3 : 0 };
+	now.shape = (struct yk_model_shape){ .vocab = 50,
+					     .context = 7,
+					     .layers = layers,
+					     .embed = 16,
+					     .heads = m == &yk_model_gpt ? 4 : 0,
+					     .history = m == &yk_model_mlp ? 3 : 0 };
 	now.shape.tied = !tied && m == &yk_model_gpt;
 	now.seed = (uint64_t)rnd_int(1, 1 << 30);
 	now.dropout = 0.2;
@@ -377,8 +422,9 @@ static void test_passes(const struct yk_model *m, int64_t layers, bool tied, int
 		now.differ = 0;
 		now.worst = 0;
 		*now.where = 0;
-		snprintf(what, sizeof what, "%s%s, %lld layers, split=%s, %d parts, %s", m->name, now.shape.tied ? " tied=0" : "",
-			 (long long)layers, split, parts, how == YK_GPIPE ? "gpipe" : "1f1b");
+		snprintf(what, sizeof what, "%s%s, %lld layers, split=%s, %d parts, %s", m->name,
+			 now.shape.tied ? " tied=0" : "", (long long)layers, split, parts,
+			 how == YK_GPIPE ? "gpipe" : "1f1b");
 		int e = yoke_group_run(1, NULL, one, NULL);
 		if (e == 0)
 			e = yoke_group_run(stages, NULL, several, NULL);
@@ -386,9 +432,10 @@ static void test_passes(const struct yk_model *m, int64_t layers, bool tied, int
 		for (int i = 0; i < now.count; i++)
 			all &= now.found[i];
 		ok(e == 0 && !now.differ && all,
-		   "%s: gradients of each parameter, on one stage, equal one rank's: %d differ%s %s", what,
-		   now.differ, now.where, yoke_error());
-		ok(now.told == (double)now.loss, "%s: loss %.9g, want %.9g", what, now.told, (double)now.loss);
+		   "%s: gradients of each parameter, on one stage, equal one rank's: %d differ%s %s",
+		   what, now.differ, now.where, yoke_error());
+		ok(now.told == (double)now.loss, "%s: loss %.9g, want %.9g", what, now.told,
+		   (double)now.loss);
 		if (m == &yk_model_gpt && tied)
 			ok(now.end[0] && now.end[1] && now.worst < 1e-6,
 			   "%s: the embedding's gradient, summed over both ends: %.2g apart", what,
@@ -439,7 +486,9 @@ static void test_peaks(void)
 	now.model = &yk_model_gpt;
 	now.rows = 8;
 	now.context = 32;
-	now.shape = (struct yk_model_shape){ .vocab = 50, .context = 32, .layers = 8, .embed = 16, .heads = 4, .tied = 1 };
+	now.shape = (struct yk_model_shape){
+		.vocab = 50, .context = 32, .layers = 8, .embed = 16, .heads = 4, .tied = 1
+	};
 	now.dropout = 0;
 	now.split = "2,2,2,2";
 	for (int how = 0; how < 2; how++)
@@ -457,11 +506,15 @@ static void test_peaks(void)
 		for (int m = 2; m <= PARTS; m++) {
 			const int live = m < STAGES - s ? m : STAGES - s;
 			// against GPipe's peak with as many micro-batches, which has the same sums
-			const double less = ((double)peak[YK_GPIPE][m][s] - (double)peak[YK_1F1B][m][s]) / part;
+			const double less =
+				((double)peak[YK_GPIPE][m][s] - (double)peak[YK_1F1B][m][s]) / part;
 			good &= fabs(less - (m - live)) < 0.15 * (m - live) + 0.1;
-			snprintf(is + strlen(is), sizeof is - strlen(is), " %.2f of %d", m - less, live);
+			snprintf(is + strlen(is), sizeof is - strlen(is), " %.2f of %d", m - less,
+				 live);
 		}
-		ok(good, "stage %d of %d: micro-batches that 1f1b holds, of 2 to %d:%s; %.0f bytes each", s, STAGES, PARTS, is, part);
+		ok(good,
+		   "stage %d of %d: micro-batches that 1f1b holds, of 2 to %d:%s; %.0f bytes each",
+		   s, STAGES, PARTS, is, part);
 	}
 }
 
@@ -474,8 +527,17 @@ static void test_plan(void)
 	struct yk_trainer *t = NULL;
 	struct yk_memory_estimate one[STAGES], n;
 	for (int how = 0; how < 3; how++) {
-		const char *const keys[] = { "layers=8", "heads=4", "embed=64", "context=32", "batch=2", "tied=0", "ranks=4", "stages=4",
-					     "split=2,2,2,2", how ? "micro_batches=16" : "micro_batches=1", how == 2 ? "pipeline=gpipe" : "pipeline=1f1b" };
+		const char *const keys[] = { "layers=8",
+					     "heads=4",
+					     "embed=64",
+					     "context=32",
+					     "batch=2",
+					     "tied=0",
+					     "ranks=4",
+					     "stages=4",
+					     "split=2,2,2,2",
+					     how ? "micro_batches=16" : "micro_batches=1",
+					     how == 2 ? "pipeline=gpipe" : "pipeline=1f1b" };
 		int e = yk_config_init(&c, YK_T);
 		for (size_t i = 0; i < sizeof keys / sizeof *keys && e == 0; i++)
 			e = yk_config_argument(&c, keys[i]);
@@ -486,13 +548,15 @@ static void test_plan(void)
 		for (int s = 0; s < STAGES && e == 0; s++) {
 			e = yk_memory_estimate_of_stage(t, s, 2, UINT64_MAX, how ? &n : &one[s]);
 			const int live = how == 2 ? MANY : STAGES - s;
-			const double parts = how ? (double)n.activations / (double)one[s].activations : 1;
+			const double parts =
+				how ? (double)n.activations / (double)one[s].activations : 1;
 			if (how)
 				ok(e == 0 && parts <= live && parts > 0.9 * live,
-				   "%s, stage %d: activations of %.2f micro-batches, at most %d", keys[10], s,
-				   parts, live);
+				   "%s, stage %d: activations of %.2f micro-batches, at most %d",
+				   keys[10], s, parts, live);
 		}
-		ok(e == 0, "%s, %s: predicted without allocations: %s", keys[9], keys[10], yoke_error());
+		ok(e == 0, "%s, %s: predicted without allocations: %s", keys[9], keys[10],
+		   yoke_error());
 		yoke_error_clear();
 		yk_trainer_free(t);
 		yk_config_fini(&c);

@@ -40,7 +40,8 @@ static int child_main(struct child *c)
 	while (sem_wait(&c->first) != 0)
 		continue;
 	yk_stop_end(&stop);
-	return atomic_load(&stop.signal) == c->only || (!c->only && atomic_load(&stop.signal)) ? 0 : 97;
+	return atomic_load(&stop.signal) == c->only || (!c->only && atomic_load(&stop.signal)) ? 0 :
+	       97;
 }
 
 static pid_t start(struct child *c, int *heard)
@@ -85,8 +86,8 @@ static void test_together(int first, int n, const int *more, const char *name)
 	}
 	kill(pid, first);
 	const int counted = finish(pid, heard, &status);
-	ok(counted == 1 && WIFEXITED(status) && WEXITSTATUS(status) == 0, "%s: %d counts, wait status %#x", name, counted,
-	   (unsigned)status);
+	ok(counted == 1 && WIFEXITED(status) && WEXITSTATUS(status) == 0,
+	   "%s: %d counts, wait status %#x", name, counted, (unsigned)status);
 }
 
 static void test_stopped(void)
@@ -105,7 +106,8 @@ static void test_stopped(void)
 	kill(pid, SIGCONT);
 	const int counted = finish(pid, heard, &status);
 	ok(counted == 1 && WIFEXITED(status) && WEXITSTATUS(status) == 0,
-	   "both arrive while the process is stopped: %d counts, wait status %#x", counted, (unsigned)status);
+	   "both arrive while the process is stopped: %d counts, wait status %#x", counted,
+	   (unsigned)status);
 }
 
 // The second signal counts after some time; until then it is repeated.
@@ -165,7 +167,8 @@ static void test_hangup(void)
 	sigset_t set;
 	signal(SIGHUP, SIG_IGN);
 	yk_stop_signals(&set);
-	bool good = !sigismember(&set, SIGHUP) && sigismember(&set, SIGINT) && sigismember(&set, SIGTERM);
+	bool good = !sigismember(&set, SIGHUP) && sigismember(&set, SIGINT) &&
+		    sigismember(&set, SIGTERM);
 	const pid_t pid = start(&c, &heard);
 	if (pid < 0) {
 		ok(false, "an ignored SIGHUP: the child did not begin");

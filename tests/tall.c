@@ -65,13 +65,17 @@ static void check(int dtype, int64_t m, int64_t n, int64_t k)
 			}
 			sum = sum > 0 ? sum : 0;
 			for (int w = 0; w < 3; w++)
-				worst = fmax(worst, !(fabs(y[w][i * n + j] - sum) >= 0) ? 1e9 :
-						    fabs(y[w][i * n + j] - sum) / (abs * 0x1p-24 * sqrt((double)k)));
+				worst = fmax(worst,
+					     !(fabs(y[w][i * n + j] - sum) >= 0) ?
+						     1e9 :
+						     fabs(y[w][i * n + j] - sum) /
+							     (abs * 0x1p-24 * sqrt((double)k)));
 		}
 	const bool split = memcmp(y[0], y[2], bytes) != 0;
-	ok(!err && worst < 0.5 && !memcmp(y[0], y[1], bytes) && (split || !getenv("YOKE_TEST_SPLIT")),
-	   "%s, %d x %d, %d steps: %.2g of the rounding of a sum%s %s", yoke_dtype_name(dtype), (int)m, (int)n, (int)k, worst,
-	   split ? ", in parts" : "", yoke_error());
+	ok(!err && worst < 0.5 && !memcmp(y[0], y[1], bytes) &&
+		   (split || !getenv("YOKE_TEST_SPLIT")),
+	   "%s, %d x %d, %d steps: %.2g of the rounding of a sum%s %s", yoke_dtype_name(dtype),
+	   (int)m, (int)n, (int)k, worst, split ? ", in parts" : "", yoke_error());
 	yoke_error_clear();
 }
 

@@ -148,8 +148,8 @@ static inline void tap_need(const char *command)
 	}
 }
 
-// Changes to a new directory, which tests/run removes: files of an earlier run are not there.  The path
-// srcdir, by default the directory left, becomes absolute.
+// Changes to a new directory, which tests/run removes: files of an earlier run are not there.  The
+// path srcdir, by default the directory left, becomes absolute.
 static inline void tap_folder(void)
 {
 	const char *tmp = getenv("TMPDIR"), *source = getenv("srcdir");
@@ -169,7 +169,8 @@ static inline void tap_plugin_path(void)
 {
 	char path[4096];
 	const char *modules = getenv("YOKE_TEST_MODULES"), *opencl = getenv("YOKE_TEST_OPENCL");
-	snprintf(path, sizeof path, "%s%s%s", modules ? modules : "", opencl ? ":" : "", opencl ? opencl : "");
+	snprintf(path, sizeof path, "%s%s%s", modules ? modules : "", opencl ? ":" : "",
+		 opencl ? opencl : "");
 	if (opencl) // its folder
 		*strrchr(path, '/') = 0;
 	setenv("YOKE_PLUGIN_PATH", path, 1);

@@ -197,7 +197,8 @@ static void in_place(void)
 	ok(atomic_load(&job.wrong) == 0, "a limit of one thread applies");
 	const bool was = yk_team_alone(true);
 	yk_team_run(PIECES, on_caller, &job);
-	ok(!was && yk_team_alone(was) && atomic_load(&job.wrong) == 0, "a caller may keep its jobs to itself");
+	ok(!was && yk_team_alone(was) && atomic_load(&job.wrong) == 0,
+	   "a caller may keep its jobs to itself");
 }
 
 static void *other_caller(void *arg)
@@ -250,7 +251,8 @@ static void meet(void *arg, int64_t item)
 
 	(void)item;
 	if (!pthread_equal(m->caller, pthread_self()))
-		m->elsewhere = sched_getaffinity(0, sizeof set, &set) == 0 && !CPU_ISSET(m->cpu, &set);
+		m->elsewhere =
+			sched_getaffinity(0, sizeof set, &set) == 0 && !CPU_ISSET(m->cpu, &set);
 	atomic_fetch_add(&m->arrived, 1);
 	while (atomic_load(&m->arrived) < 2)
 		sched_yield();
@@ -263,7 +265,8 @@ static void apart(void)
 	bool all = true;
 
 	if (yk_team_size() == 1 || sched_getaffinity(0, sizeof set, &set) < 0) {
-		skip("workers leave the caller's processor", "one thread, or the affinity is not known");
+		skip("workers leave the caller's processor",
+		     "one thread, or the affinity is not known");
 		return;
 	}
 	for (int cpu = 0, n = 0; cpu < CPU_SETSIZE && n < 4; cpu++) {

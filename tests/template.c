@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests chat templates: the texts are those that jinja2 renders; hostile templates end with one line.
+// Tests chat templates: the texts are those that jinja2 renders; hostile templates end with one
+// line.
 #include "config.h"
 
 #include <errno.h>

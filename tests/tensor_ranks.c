@@ -61,13 +61,15 @@ static int put(yoke_tensor *t, const double *x)
 static yoke_tensor *loss_of(const struct yk_network *n)
 {
 	yoke_tensor *ids = yoke_from(yoke_i32, 2, (int64_t[]){ B, T + 1 }, now.ids);
-	return n->model->loss(n, yoke_slice(ids, 1, 0, T, 1), yoke_slice(ids, 1, 1, T + 1, 1), now.dropout);
+	return n->model->loss(n, yoke_slice(ids, 1, 0, T, 1), yoke_slice(ids, 1, 1, T + 1, 1),
+			      now.dropout);
 }
 
 // Direction k, which depends only on name and position.
 static float along(const char *name, int k, int64_t i)
 {
-	uint64_t h = 14695981039346656037u ^ (uint64_t)i * 0x9e3779b97f4a7c15u ^ (uint64_t)k * 0xd6e8feb86659fd93u;
+	uint64_t h = 14695981039346656037u ^ (uint64_t)i * 0x9e3779b97f4a7c15u ^
+		     (uint64_t)k * 0xd6e8feb86659fd93u;
 	for (; *name; name++)
 		h = (h ^ (unsigned char)*name) * 1099511628211u;
 	h ^= h >> 31;
@@ -82,7 +84,8 @@ static double *part_along(const struct yk_parameters *ps, int i, int k)
 	const int rank = yk_parameters_dims(ps, i, dims);
 	for (int d = 0; d < rank; d++)
 		all *= dims[d];
-	double *whole = malloc((size_t)all * sizeof *whole), *part = malloc((size_t)yoke_count(ps->var[i]) * sizeof *part + 1);
+	double *whole = malloc((size_t)all * sizeof *whole),
+	       *part = malloc((size_t)yoke_count(ps->var[i]) * sizeof *part + 1);
 	for (int64_t j = 0; j < all; j++)
 		whole[j] = along(ps->row[i].name, k, j);
 	yk_shard_extract(&ps->row[i].shard, rank, dims, sizeof *whole, whole, part);
@@ -96,28 +99,33 @@ static double *part_along(const struct yk_parameters *ps, int i, int k)
 static float rounded(const char *name, double x)
 {
 	int layer;
-	const int bits = strstr(name, ".bias") && sscanf(name, "layer%d", &layer) == 1 ? 5 + 3 * layer : 2;
-	return (float)(bits > 2 ? ldexp(2 * floor(ldexp(x, bits - 1)) + 1, -bits) : ldexp(nearbyint(ldexp(x, bits)), -bits));
+	const int bits =
+		strstr(name, ".bias") && sscanf(name, "layer%d", &layer) == 1 ? 5 + 3 * layer : 2;
+	return (float)(bits > 2 ? ldexp(2 * floor(ldexp(x, bits - 1)) + 1, -bits) :
+				  ldexp(nearbyint(ldexp(x, bits)), -bits));
 }
 
 static struct yk_network *network(yoke_group *g)
 {
 	struct yk_network *n = NULL;
-	if (yk_network_new_on(g, now.model, &now.shape, &n) || yk_parameters_draw(&n->params, now.seed))
+	if (yk_network_new_on(g, now.model, &now.shape, &n) ||
+	    yk_parameters_draw(&n->params, now.seed))
 		return NULL;
 	// larger than initial values, so that softmax and activations are not nearly linear
 	for (int i = 0; i < n->params.count; i++) {
 		double *part = numbers(n->params.var[i]), *added = part_along(&n->params, i, -1);
 		for (int64_t k = 0; part && k < yoke_count(n->params.var[i]); k++)
-			part[k] = now.model == &yk_model_mlp ? rounded(n->params.row[i].name, part[k] + 0.3 * added[k]) :
-							       (float)(part[k] + 0.3 * added[k]);
+			part[k] = now.model == &yk_model_mlp ?
+					  rounded(n->params.row[i].name, part[k] + 0.3 * added[k]) :
+					  (float)(part[k] + 0.3 * added[k]);
 		if (now.dtype != yoke_f32) {
 			int64_t dims[YOKE_MAX_RANK];
 			const int rank = yoke_rank(n->params.var[i]);
 			for (int d = 0; d < rank; d++)
 				dims[d] = yoke_dim(n->params.var[i], d);
 			yoke_free(n->params.var[i]);
-			n->params.var[i] = yoke_keep(yoke_variable(n->params.row[i].name, now.dtype, rank, dims));
+			n->params.var[i] = yoke_keep(
+				yoke_variable(n->params.row[i].name, now.dtype, rank, dims));
 		}
 		if (part)
 			put(n->params.var[i], part);
@@ -205,9 +213,12 @@ static int slopes(struct yk_network *n, int rank, double *const *gradient)
 	for (int k = 0; k < now.directions && !e; k++) {
 		double up = NAN, down = NAN;
 		now.slope[k][rank] = 0;
-		for (int i = 0; i < n->params.count; i++) { // replicated parameters count on the first rank only
+		// replicated parameters count on the first rank only
+		for (int i = 0; i < n->params.count; i++) {
 			double *d = part_along(&n->params, i, k);
-			for (int64_t j = 0; j < yoke_count(n->params.var[i]) && (n->params.row[i].shard.blocks || rank == 0); j++)
+			for (int64_t j = 0; j < yoke_count(n->params.var[i]) &&
+					    (n->params.row[i].shard.blocks || rank == 0);
+			     j++)
 				now.slope[k][rank] += gradient[i][j] * d[j];
 			free(d);
 		}
@@ -240,7 +251,8 @@ static int several(yoke_group *world, void *arg)
 	for (int i = 0; i < n->params.count && !e; i++) {
 		const char *name = n->params.row[i].name;
 		const size_t count = (size_t)yoke_count(n->params.var[i]);
-		double *value = numbers(n->params.var[i]), *want = part_of(&n->params, i, now.value[i]), max = 1e-3, off = 0;
+		double *value = numbers(n->params.var[i]),
+		       *want = part_of(&n->params, i, now.value[i]), max = 1e-3, off = 0;
 		double *d = gradient[i] = numbers(g[i]);
 		e = value && d ? 0 : yoke_error_code();
 		if (!e && memcmp(value, want, count * sizeof *want))
@@ -301,17 +313,23 @@ static void compare_slopes(const char *what, int ranks)
 		const double apart = fabs(slope - want) / fmax(fabs(want), 1);
 		if (!(apart < worst)) {
 			worst = apart;
-			snprintf(words, sizeof words, "differences %.9g, gradients %.9g", want, slope);
+			snprintf(words, sizeof words, "differences %.9g, gradients %.9g", want,
+				 slope);
 		}
 	}
-	ok(worst < 1e-7, "%s: along %d directions at most %.2g apart: %s", what, DIRECTIONS, worst, words);
+	ok(worst < 1e-7, "%s: along %d directions at most %.2g apart: %s", what, DIRECTIONS, worst,
+	   words);
 }
 
 static void test_model(const struct yk_model *model, int64_t layers, int64_t vocab, int ranks)
 {
 	now.model = model;
-	now.shape = (struct yk_model_shape){ .vocab = vocab, .context = T, .layers = layers, .heads = model == &yk_model_gpt ? 4 : 0,
-					     .embed = 16, .history = model == &yk_model_mlp ? 3 : 0 };
+	now.shape = (struct yk_model_shape){ .vocab = vocab,
+					     .context = T,
+					     .layers = layers,
+					     .heads = model == &yk_model_gpt ? 4 : 0,
+					     .embed = 16,
+					     .history = model == &yk_model_mlp ? 3 : 0 };
 	now.seed = (uint64_t)rnd_int(1, 1 << 30);
 	now.dropout = 0;
 	for (int i = 0; i < B * (T + 1); i++)
@@ -321,8 +339,9 @@ static void test_model(const struct yk_model *model, int64_t layers, int64_t voc
 		const double max = wide ? 1e-13 : 1e-5;
 		now.dtype = wide ? yoke_f64 : yoke_f32;
 		now.directions = wide ? DIRECTIONS : 0;
-		snprintf(what, sizeof what, "%s of %lld layers, %lld tokens, on %d ranks, %s", model->name, (long long)layers,
-			 (long long)vocab, ranks, wide ? "f64" : "f32");
+		snprintf(what, sizeof what, "%s of %lld layers, %lld tokens, on %d ranks, %s",
+			 model->name, (long long)layers, (long long)vocab, ranks,
+			 wide ? "f64" : "f32");
 		if (yoke_group_run(1, NULL, one, NULL)) {
 			ok(false, "%s: %s", what, yoke_error());
 			yoke_error_clear();
@@ -330,12 +349,14 @@ static void test_model(const struct yk_model *model, int64_t layers, int64_t voc
 		}
 		if (run(ranks, what)) {
 			ok(now.worst < max,
-			   "%s: values are equal, gradients at most %.2g apart: %s", what, now.worst, now.where);
+			   "%s: values are equal, gradients at most %.2g apart: %s", what,
+			   now.worst, now.where);
 			bool same = true;
 			for (int r = 1; r < ranks; r++)
 				same &= now.loss_of[r] == now.loss_of[0];
-			ok(same && fabs(now.loss_of[0] - now.loss) < max * now.loss, "%s: loss %.9g, want %.9g, the same on all",
-			   what, now.loss_of[0], now.loss);
+			ok(same && fabs(now.loss_of[0] - now.loss) < max * now.loss,
+			   "%s: loss %.9g, want %.9g, the same on all", what, now.loss_of[0],
+			   now.loss);
 			if (wide)
 				compare_slopes(what, ranks);
 		}
@@ -348,15 +369,20 @@ static void test_model(const struct yk_model *model, int64_t layers, int64_t voc
 static void test_cuts(void)
 {
 	static const struct yk_shard_rule rules[] = {
-		{ "column*", YK_COLUMN, 3 }, { "row*", YK_ROW, 0 }, { "vocab*", YK_VOCAB, 0 }, { 0 } };
-	static const char *const names[] = { "column.weight", "column.bias", "row.weight", "vocab.weight", "whole" };
+		{ "column*", YK_COLUMN, 3 }, { "row*", YK_ROW, 0 }, { "vocab*", YK_VOCAB, 0 }, { 0 }
+	};
+	static const char *const names[] = { "column.weight", "column.bias", "row.weight",
+					     "vocab.weight", "whole" };
 	bool good = true;
 	for (int round = 0; round < 200; round++) {
-		const int which = (int)rnd_int(0, 4), rank = which == 1 ? 1 : 2, ranks = (int)rnd_int(2, 5);
-		const int64_t dims[] = { which < 2 ? 3 * ranks * rnd_int(1, 4) : rnd_int(ranks, 20), which == 2 ? ranks * rnd_int(1, 4) : rnd_int(1, 9) };
+		const int which = (int)rnd_int(0, 4), rank = which == 1 ? 1 : 2,
+			  ranks = (int)rnd_int(2, 5);
+		const int64_t dims[] = { which < 2 ? 3 * ranks * rnd_int(1, 4) : rnd_int(ranks, 20),
+					 which == 2 ? ranks * rnd_int(1, 4) : rnd_int(1, 9) };
 		const int64_t columns = rank == 2 ? dims[1] : 1, n = dims[0] * columns;
 		int64_t taken = 0;
-		float *whole = malloc((size_t)n * sizeof *whole), *again = malloc((size_t)n * sizeof *again),
+		float *whole = malloc((size_t)n * sizeof *whole),
+		      *again = malloc((size_t)n * sizeof *again),
 		      *part = malloc((size_t)n * sizeof *part);
 		for (int64_t i = 0; i < n; i++)
 			whole[i] = (float)i;
@@ -370,10 +396,14 @@ static void test_cuts(void)
 			yk_shard_extract(&c, rank, dims, sizeof *whole, whole, part);
 			// by a loop over all elements: does this rank own it?
 			for (int64_t i = 0; i < n; i++) {
-				const int64_t row = i / columns, column = i % columns, third = dims[0] / 3;
-				const bool mine = which < 2 ? row % third * ranks / third == r :
-						  which == 2 ? column * ranks / columns == r :
-						  which == 3 ? row >= r * dims[0] / ranks && row < (r + 1) * dims[0] / ranks : true;
+				const int64_t row = i / columns, column = i % columns,
+					      third = dims[0] / 3;
+				const bool mine =
+					which < 2  ? row % third * ranks / third == r :
+					which == 2 ? column * ranks / columns == r :
+					which == 3 ? row >= r * dims[0] / ranks &&
+							     row < (r + 1) * dims[0] / ranks :
+						     true;
 				if (mine)
 					good &= part[at++] == whole[i];
 			}
@@ -381,7 +411,8 @@ static void test_cuts(void)
 			taken += at;
 			yk_shard_insert(&c, rank, dims, sizeof *part, part, again);
 		}
-		good &= taken == (which == 4 ? ranks * n : n) && !memcmp(whole, again, (size_t)n * sizeof *whole);
+		good &= taken == (which == 4 ? ranks * n : n) &&
+			!memcmp(whole, again, (size_t)n * sizeof *whole);
 		free(whole);
 		free(again);
 		free(part);
@@ -413,21 +444,27 @@ static void test_dropout(void)
 {
 	int kept[2] = { 0 }, both = 0;
 	ok(!yoke_group_run(2, NULL, draw, NULL), "dropout on two ranks %s", yoke_error());
-	ok(!memcmp(masks[0][0], masks[1][0], sizeof masks[0][0]), "dropout of replicated values is the same");
+	ok(!memcmp(masks[0][0], masks[1][0], sizeof masks[0][0]),
+	   "dropout of replicated values is the same");
 	for (int i = 0; i < DROPPED; i++) {
 		for (int r = 0; r < 2; r++)
 			kept[r] += masks[r][1][i] > 0;
 		both += masks[0][1][i] > 0 && masks[1][1][i] > 0;
 	}
-	const double n = DROPPED, sigma = sqrt(n * 0.75 * 0.25), pair = 0.75 * 0.75, wide = sqrt(n * pair * (1 - pair));
-	ok(fabs(kept[0] - 0.75 * n) < 5 * sigma && fabs(kept[1] - 0.75 * n) < 5 * sigma && fabs(both - pair * n) < 5 * wide,
-	   "dropout of sharded values differs by rank: %d and %d of %d kept, %d on both", kept[0], kept[1], DROPPED, both);
+	const double n = DROPPED, sigma = sqrt(n * 0.75 * 0.25), pair = 0.75 * 0.75,
+		     wide = sqrt(n * pair * (1 - pair));
+	ok(fabs(kept[0] - 0.75 * n) < 5 * sigma && fabs(kept[1] - 0.75 * n) < 5 * sigma &&
+		   fabs(both - pair * n) < 5 * wide,
+	   "dropout of sharded values differs by rank: %d and %d of %d kept, %d on both", kept[0],
+	   kept[1], DROPPED, both);
 	// a step with dropout, twice; with one seed, because by chance it may be as good as without
 	now.seed = 7;
 	for (int i = 0; i < B * (T + 1); i++)
 		now.ids[i / (T + 1)][i % (T + 1)] = i % 13;
 	now.model = &yk_model_gpt;
-	now.shape = (struct yk_model_shape){ .vocab = 13, .context = T, .layers = 2, .heads = 4, .embed = 16 };
+	now.shape = (struct yk_model_shape){
+		.vocab = 13, .context = T, .layers = 2, .heads = 4, .embed = 16
+	};
 	now.dropout = 0;
 	now.dtype = yoke_f32;
 	now.directions = 0;
@@ -435,8 +472,10 @@ static void test_dropout(void)
 		ok(false, "%s", yoke_error());
 	now.dropout = 0.2;
 	double first = run(2, "dropout") ? now.loss_of[0] : NAN;
-	ok(now.loss_of[1] == first && run(2, "dropout") && now.loss_of[0] == first && fabs(first - now.loss) > 1e-4,
-	   "a step repeats exactly: %.7g, %.7g; without dropout %.7g", first, now.loss_of[0], now.loss);
+	ok(now.loss_of[1] == first && run(2, "dropout") && now.loss_of[0] == first &&
+		   fabs(first - now.loss) > 1e-4,
+	   "a step repeats exactly: %.7g, %.7g; without dropout %.7g", first, now.loss_of[0],
+	   now.loss);
 	forget();
 }
 
@@ -459,16 +498,31 @@ static void test_refused(void)
 		struct yk_model_shape shape;
 		const char *words;
 	} rows[] = {
-		{ &yk_model_gpt, { .vocab = 9, .context = T, .layers = 1, .heads = 3, .embed = 12 }, "tensor=2 does not divide heads=3" },
-		{ &yk_model_mlp, { .vocab = 9, .context = T, .layers = 1, .embed = 5, .history = 2 }, "tensor=2 does not divide embed=5" },
-		{ &yk_model_bk, { .vocab = 9, .context = T, .layers = 1, .embed = 8, .experts = 1, .active_experts = 1, .eta = 1, .v_max = 1, .feature_clamp = 1, .bk_sweeps = -1 },
+		{ &yk_model_gpt,
+		  { .vocab = 9, .context = T, .layers = 1, .heads = 3, .embed = 12 },
+		  "tensor=2 does not divide heads=3" },
+		{ &yk_model_mlp,
+		  { .vocab = 9, .context = T, .layers = 1, .embed = 5, .history = 2 },
+		  "tensor=2 does not divide embed=5" },
+		{ &yk_model_bk,
+		  { .vocab = 9,
+		    .context = T,
+		    .layers = 1,
+		    .embed = 8,
+		    .experts = 1,
+		    .active_experts = 1,
+		    .eta = 1,
+		    .v_max = 1,
+		    .feature_clamp = 1,
+		    .bk_sweeps = -1 },
 		  "model=bk" },
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		char why[200] = "";
 		now.model = rows[i].model;
 		now.shape = rows[i].shape;
-		ok(!yoke_group_run(2, NULL, refuse, why) && strstr(why, rows[i].words), "refused: %s", why);
+		ok(!yoke_group_run(2, NULL, refuse, why) && strstr(why, rows[i].words),
+		   "refused: %s", why);
 	}
 }
 
@@ -483,7 +537,8 @@ int main(void)
 		for (int64_t layers = 1; layers <= 3; layers++)
 			test_model(&yk_model_mlp, layers, 12, ranks);
 	}
-	test_model(&yk_model_gpt, 1, 13, 2); // a vocabulary size not divisible by the number of ranks
+	// a vocabulary size not divisible by the number of ranks
+	test_model(&yk_model_gpt, 1, 13, 2);
 	test_model(&yk_model_mlp, 1, 7, 4);
 	test_dropout();
 	test_refused();

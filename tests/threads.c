@@ -50,13 +50,21 @@ static void *train(void *arg)
 		yoke_scope *s = yoke_scope_begin("step");
 		yoke_put(x, data + t, B * E * sizeof *data);
 		yoke_tensor *ids = yoke_from(yoke_i32, 1, DIMS(B), id);
-		yoke_tensor *h = yoke_gelu_tanh(yoke_linear(yoke_rms_norm(x, YOKE_NONE, 1e-5), p[0], YOKE_NONE));
+		yoke_tensor *h = yoke_gelu_tanh(
+			yoke_linear(yoke_rms_norm(x, YOKE_NONE, 1e-5), p[0], YOKE_NONE));
 		h = yoke_linear(yoke_dropout(h, 0.2), p[1], YOKE_NONE);
 		yoke_tensor *loss = yoke_cross_entropy(yoke_linear(h, p[2], YOKE_NONE), ids, -1, 0);
 		yoke_grad(loss, 3, p, g);
 		yoke_adamw_step(3, p, g, m, v,
 				&(struct yoke_adamw){ .size = sizeof(struct yoke_adamw),
-						      one, one, one, YOKE_NONE, 0.9, 0.99, 1e-8, 0.1 });
+						      one,
+						      one,
+						      one,
+						      YOKE_NONE,
+						      0.9,
+						      0.99,
+						      1e-8,
+						      0.1 });
 		yoke_read(loss, &l, sizeof l);
 		*hash = yk_hash(&l, sizeof l, *hash);
 		if (yoke_scope_end(s) < 0 || !(l > 0)) {
@@ -148,9 +156,11 @@ static void two_in_one(void)
 	snprintf(other, sizeof other, "thread %d may not", misuse.id);
 	ok(misuse.add == YOKE_EBUSY && strstr(misuse.text, mine) && strstr(misuse.text, other),
 	   "a second thread is refused, and both are named: %s", misuse.text);
-	ok(misuse.put == YOKE_EBUSY && misuse.use == YOKE_EBUSY, "so are put and random_set: %s, %s",
-	   yoke_error_name(misuse.put), yoke_error_name(misuse.use));
-	ok(!yoke_read(misuse.x, &got, sizeof got) && got == 5, "the first thread continues: %s", yoke_error());
+	ok(misuse.put == YOKE_EBUSY && misuse.use == YOKE_EBUSY,
+	   "so are put and random_set: %s, %s", yoke_error_name(misuse.put),
+	   yoke_error_name(misuse.use));
+	ok(!yoke_read(misuse.x, &got, sizeof got) && got == 5, "the first thread continues: %s",
+	   yoke_error());
 	yoke_use(former);
 	yoke_context_free(misuse.ctx);
 }
@@ -160,7 +170,8 @@ static void two_in_one(void)
 // Is it refused, with a line that mentions the fork?
 static bool refused(int err, const char *what)
 {
-	bool good = err == YOKE_EFORK && strstr(yoke_error(), "fork") && !strchr(yoke_error(), '\n');
+	bool good =
+		err == YOKE_EFORK && strstr(yoke_error(), "fork") && !strchr(yoke_error(), '\n');
 	if (!good)
 		diag("%s: %s, %s", what, yoke_error_name(err), yoke_error());
 	yoke_error_clear();
@@ -182,7 +193,8 @@ static void forked(void)
 	pid_t pid = fork();
 	if (!pid) {
 		alarm(600); // a hang ends the child
-		bool good = refused(yoke_read(pending, got, sizeof got), "a read of what is pending");
+		bool good =
+			refused(yoke_read(pending, got, sizeof got), "a read of what is pending");
 		good &= refused(yoke_read(yoke_mul(v, v), got, sizeof got), "a new operation");
 		good &= refused(yoke_read(v, got, sizeof got), "a read of a variable");
 		good &= refused(yoke_put(v, d, sizeof d), "a put");
@@ -191,8 +203,10 @@ static void forked(void)
 		exit(good ? 0 : 1); // through the library's exit handlers
 	}
 	waitpid(pid, &status, 0);
-	ok(pid > 0 && status == 0, "a forked child is refused at every call, and ends: status %#x", status);
-	ok(!yoke_read(pending, got, sizeof got) && got[63] == -63, "the parent still works: %s", yoke_error());
+	ok(pid > 0 && status == 0, "a forked child is refused at every call, and ends: status %#x",
+	   status);
+	ok(!yoke_read(pending, got, sizeof got) && got[63] == -63, "the parent still works: %s",
+	   yoke_error());
 	yoke_use(former);
 	yoke_context_free(ctx);
 }

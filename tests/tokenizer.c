@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Published tokenizers: ids and texts equal those of the libraries that made the files; damaged files and
-// exploding patterns get one line; long words take time in proportion.
+// Published tokenizers: ids and texts equal those of the libraries that made the files; damaged
+// files and exploding patterns get one line; long words take time in proportion.
 #include "config.h"
 
 #include "fuzz/targets.h"
@@ -212,19 +212,34 @@ static void test_gguf(void)
 // Vocabularies that are padded with pieces of the type unknown, as Phi-3's is.
 static void test_gguf_padded(void)
 {
-	static const struct yk_gguf_string tokens[] = { { "<unk>", 5 }, { "a", 1 }, { "[PAD2]", 6 }, { "[PAD3]", 6 } };
+	static const struct yk_gguf_string tokens[] = {
+		{ "<unk>", 5 }, { "a", 1 }, { "[PAD2]", 6 }, { "[PAD3]", 6 }
+	};
 	static const int32_t types[] = { 3, 1, 2, 2 };
 	static const float scores[] = { 0, -1, -2, -3 };
-	const struct yk_gguf_tokenizer g = { .model = "llama", .tokens = tokens, .count = 4, .token_type = types,
-					     .scores = scores, .bos = -1, .eos = -1, .eot = -1, .pad = -1,
-					     .unknown = 0, .separator = -1, .cls = -1, .add_bos = 0, .add_eos = 0,
-					     .add_space_prefix = 0, .remove_extra_spaces = -1 };
+	const struct yk_gguf_tokenizer g = { .model = "llama",
+					     .tokens = tokens,
+					     .count = 4,
+					     .token_type = types,
+					     .scores = scores,
+					     .bos = -1,
+					     .eos = -1,
+					     .eot = -1,
+					     .pad = -1,
+					     .unknown = 0,
+					     .separator = -1,
+					     .cls = -1,
+					     .add_bos = 0,
+					     .add_eos = 0,
+					     .add_space_prefix = 0,
+					     .remove_extra_spaces = -1 };
 	int32_t *ids = NULL;
 	size_t n = 0;
 	yoke_tokenizer *t = yk_tokenizer_gguf(&g, "g");
 	if (t)
 		yoke_tokenizer_encode(t, "aza", 3, 0, &ids, &n);
-	ok(t && yoke_tokenizer_unknown(t) == 0 && n == 3 && ids[0] == 1 && ids[1] == 0 && ids[2] == 1,
+	ok(t && yoke_tokenizer_unknown(t) == 0 && n == 3 && ids[0] == 1 && ids[1] == 0 &&
+		   ids[2] == 1,
 	   "GGUF: pieces of the type unknown pad the vocabulary");
 	free(ids);
 	yoke_tokenizer_free(t);
@@ -262,10 +277,11 @@ static void test_gguf_ends(void)
 		for (int i = 0; i < n; i++)
 			ends[ids[i]]++;
 		for (int i = 0; i < TOKENS; i++)
-			wrong += ends[i] != (round && !strcmp(cases[i].text, "</s>") ? 1 : cases[i].ends);
+			wrong += ends[i] !=
+				 (round && !strcmp(cases[i].text, "</s>") ? 1 : cases[i].ends);
 		ok(n == 8 + round && wrong == 0 && ids[0] == 1,
-		   "GGUF: end tokens by key and by text, each once: %d, %d wrong, the first is %d", n,
-		   wrong, n ? (int)ids[0] : -1);
+		   "GGUF: end tokens by key and by text, each once: %d, %d wrong, the first is %d",
+		   n, wrong, n ? (int)ids[0] : -1);
 		yoke_tokenizer_free(t);
 	}
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Training of byte-level BPE: vocabulary and merges equal those of BpeTrainer of Hugging Face `tokenizers`,
-// which tests/models/record_bpe.py recorded.
+// Training of byte-level BPE: vocabulary and merges equal those of BpeTrainer of Hugging Face
+// `tokenizers`, which tests/models/record_bpe.py recorded.
 #include "config.h"
 
 #include <inttypes.h>
@@ -143,7 +143,8 @@ static void test_chunks(void)
 }
 
 // How often a word occurs in a text that is searched as a whole.
-static int64_t count_of(const struct yk_regex *r, const char *text, size_t n, const char *word, size_t bytes)
+static int64_t count_of(const struct yk_regex *r, const char *text, size_t n, const char *word,
+			size_t bytes)
 {
 	struct yk_regex_scan s;
 	size_t from, to;
@@ -162,7 +163,8 @@ static void test_chunks_of_scripts(void)
 	static const char *const line[] = {
 		"\xd0\xb0\xd0\xb1 \xd0\xb2\xd0\xb3\n",                                // Cyrillic
 		"\xe4\xb8\xad\xe6\x96\x87\xe3\x80\x82\n",                             // Chinese
-		"\xe4\xb8\xad\xe3\x80\x80 \n\n\xe6\x96\x87 \xc2\xa0\n",               // wide, no-break blanks
+		// wide, no-break blanks
+		"\xe4\xb8\xad\xe3\x80\x80 \n\n\xe6\x96\x87 \xc2\xa0\n",
 		"ab  cd \t\n",
 	};
 	struct yk_regex *r = yk_regex_new(YK_GPT2_PATTERN, strlen(YK_GPT2_PATTERN), "text");
@@ -180,10 +182,12 @@ static void test_chunks_of_scripts(void)
 			const int64_t want = count_of(r, text, n, w.bytes + x->at, x->n);
 			bytes += x->count * (int64_t)x->n;
 			if (want != x->count)
-				diag("word %zu of %zu bytes: %" PRId64 " times, want %" PRId64, i, x->n, x->count, want);
+				diag("word %zu of %zu bytes: %" PRId64 " times, want %" PRId64, i,
+				     x->n, x->count, want);
 			same = same && want == x->count;
 		}
-		ok(same && bytes == (int64_t)n, "script %zu: %zu words are counted as in the whole text %s", k, w.count,
+		ok(same && bytes == (int64_t)n,
+		   "script %zu: %zu words are counted as in the whole text %s", k, w.count,
 		   yoke_error());
 		yk_bpe_words_fini(&w);
 		free(text);
@@ -203,12 +207,15 @@ static void test_long(void)
 	yoke_error_clear();
 	yk_regex_free(r);
 	char *text = SIZE_MAX > UINT32_MAX ?
-		mmap(NULL, n, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0) : MAP_FAILED;
+			     mmap(NULL, n, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+				  -1, 0) :
+			     MAP_FAILED;
 	if (text == MAP_FAILED) {
 		skip(what, "no address space");
 		return;
 	}
-	ok(refused(yoke_tokenizer_train((const char *const[]){ text }, &n, 1, 300), YOKE_ERANGE), "%s", what);
+	ok(refused(yoke_tokenizer_train((const char *const[]){ text }, &n, 1, 300), YOKE_ERANGE),
+	   "%s", what);
 	munmap(text, n);
 }
 
@@ -217,23 +224,26 @@ static void test_long_lines(void)
 {
 	enum { SIZE = 1 << 22, TIMES = 520 };
 	static const char what[] = "2 GiB of Cyrillic lines are counted";
-	static const char line[] = "\xd0\xb0\xd0\xb1\xd0\xb2\xd0\xb3\xd0\xb4\xd0\xb5\xd0\xb6\n"
-				   "\xd0\xb0\xd0\xb1\xd0\xb2\xd0\xb3\xd0\xb4\xd0\xb5\xd0\xb6\xd0\xb7"; // 31 bytes
-	char *text = mmap(NULL, (size_t)SIZE * TIMES, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	static const char line[] =
+		"\xd0\xb0\xd0\xb1\xd0\xb2\xd0\xb3\xd0\xb4\xd0\xb5\xd0\xb6\n"
+		"\xd0\xb0\xd0\xb1\xd0\xb2\xd0\xb3\xd0\xb4\xd0\xb5\xd0\xb6\xd0\xb7"; // 31 bytes
+	char *text = mmap(NULL, (size_t)SIZE * TIMES, PROT_READ,
+			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	FILE *f = tmpfile();
 	for (int i = 0; f && i < SIZE / 32; i++)
 		fprintf(f, "%s ", line);
 	bool mapped = f && fflush(f) == 0 && text != MAP_FAILED;
 	for (size_t i = 0; mapped && i < TIMES; i++)
-		mapped = mmap(text + i * SIZE, SIZE, PROT_READ, MAP_SHARED | MAP_FIXED, fileno(f), 0) != MAP_FAILED;
+		mapped = mmap(text + i * SIZE, SIZE, PROT_READ, MAP_SHARED | MAP_FIXED, fileno(f),
+			      0) != MAP_FAILED;
 	struct yk_bpe_words w = { .what = "text" };
 	if (mapped) {
 		const int e = yk_bpe_words_add(&w, text, (size_t)SIZE * TIMES);
 		int64_t sum = 0;
 		for (size_t i = 0; i < w.count; i++)
 			sum += w.word[i].count * (int64_t)w.word[i].n;
-		ok(e == 0 && sum == (int64_t)SIZE * TIMES && w.count < 8, "%s: %" PRId64 " bytes, %zu words %s", what,
-		   sum, w.count, yoke_error());
+		ok(e == 0 && sum == (int64_t)SIZE * TIMES && w.count < 8,
+		   "%s: %" PRId64 " bytes, %zu words %s", what, sum, w.count, yoke_error());
 	} else {
 		skip(what, "no file, or no address space");
 	}

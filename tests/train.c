@@ -76,8 +76,10 @@ static uint64_t squeeze(double share)
 	struct yk_pool *pool = yk_current()->device->pool;
 	struct yoke_stats s = stats();
 	yk_pool_trim(pool);
-	return yk_pool_limit(pool, s.pool_allocated +
-				    (uint64_t)(share * (double)(s.predicted_peak - s.pool_allocated)) + (4 << 20));
+	return yk_pool_limit(
+		pool, s.pool_allocated +
+			      (uint64_t)(share * (double)(s.predicted_peak - s.pool_allocated)) +
+			      (4 << 20));
 }
 
 // A step that does not fit is split in halves: the losses are those of the same halves without a
@@ -113,19 +115,22 @@ static void test_halves(void)
 	}
 	unlink(path);
 	ok(good && micro[0] == 17,
-	   "a batch of 33 that does not fit is split into micro-batches of %lld windows", (long long)micro[0]);
+	   "a batch of 33 that does not fit is split into micro-batches of %lld windows",
+	   (long long)micro[0]);
 	ok(good && !memcmp(loss[0], loss[1], sizeof loss[0]),
 	   "with the losses of that split from the start: %.9g, %.9g",
 	   (double)loss[0][ALL - 1], (double)loss[1][ALL - 1]);
 	double off = 0; // each window is used once
 	for (int i = 0; i < ALL; i++)
 		off = fmax(off, fabs((double)loss[0][i] - (double)loss[2][i]) / (double)loss[2][i]);
-	ok(good && micro[2] == 33 && off < 5e-6, "and, up to rounding, of whole steps: %.2g off", off);
+	ok(good && micro[2] == 33 && off < 5e-6, "and, up to rounding, of whole steps: %.2g off",
+	   off);
 }
 
 static int validate(const struct yk_trainer *t, yk_validate_fn *go_on, void *arg, double *loss)
 {
-	return yk_model_validate(t->replica.net, t->feed.data, t->replica.group, NULL, t->batch, t->valid_windows, NULL, go_on, arg, loss);
+	return yk_model_validate(t->replica.net, t->feed.data, t->replica.group, NULL, t->batch,
+				 t->valid_windows, NULL, go_on, arg, loss);
 }
 
 static void test_learns(const char *keys)
@@ -154,8 +159,8 @@ static void test_learns(const char *keys)
 	ok(last.pending_nodes == 0 && last.live_handles == first.live_handles,
 	   "a step leaves nothing: %d nodes, %d handles", (int)last.pending_nodes,
 	   (int)(last.live_handles - first.live_handles));
-	ok(second.bytes_up == first.bytes_up,
-	   "the CPU reads ids in place: %d bytes are copied", (int)(second.bytes_up - first.bytes_up));
+	ok(second.bytes_up == first.bytes_up, "the CPU reads ids in place: %d bytes are copied",
+	   (int)(second.bytes_up - first.bytes_up));
 	ok(second.bytes_down - first.bytes_down <= 64, "one record is downloaded: %d bytes",
 	   (int)(second.bytes_down - first.bytes_down));
 	ok(last.pool_allocated == second.pool_allocated, "memory does not grow");
@@ -201,13 +206,18 @@ static void test_validation(void)
 {
 	static const struct {
 		const char *keys;
-		double share; // of the windows trained on; forward and backward cost three times forward
+		// of the windows trained on; forward and backward cost three times forward
+		double share;
 		int64_t windows, times;
 	} cases[] = {
-		{ "steps=60 eval_every=0", .15, 0, 1 },	     { "steps=60 eval_every=7", .15, 0, 9 },
-		{ "steps=60 eval_every=1", .15, 0, 60 },     { "steps=7 batch=3 eval_every=0", .15, 0, 1 },
-		{ "eval_every=0 accumulate=2", .15, 0, 1 },  { "steps=60 eval_tokens=0", 0, -1, 1 },
-		{ "steps=60 eval_tokens=33", 0, 3, 1 },	     { "eval_tokens=1e12", 0, -1, 1 },
+		{ "steps=60 eval_every=0", .15, 0, 1 },
+		{ "steps=60 eval_every=7", .15, 0, 9 },
+		{ "steps=60 eval_every=1", .15, 0, 60 },
+		{ "steps=7 batch=3 eval_every=0", .15, 0, 1 },
+		{ "eval_every=0 accumulate=2", .15, 0, 1 },
+		{ "steps=60 eval_tokens=0", 0, -1, 1 },
+		{ "steps=60 eval_tokens=33", 0, 3, 1 },
+		{ "eval_tokens=1e12", 0, -1, 1 },
 		{ "steps=1 batch=1 eval_every=0", 1, 1, 1 },
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -220,9 +230,10 @@ static void test_validation(void)
 		double share = (double)(n * cases[i].times) / trained;
 		int64_t want = cases[i].windows < 0 ? all : cases[i].windows;
 		ok(want ? n == want : n > 0 && n <= all && share <= cases[i].share,
-		   "%s: %d of %d windows, %.3f of those trained on", cases[i].keys, (int)n, (int)all,
-		   share);
-		ok(want || n == all || share > .05, "%s: and not much less than that", cases[i].keys);
+		   "%s: %d of %d windows, %.3f of those trained on", cases[i].keys, (int)n,
+		   (int)all, share);
+		ok(want || n == all || share > .05, "%s: and not much less than that",
+		   cases[i].keys);
 		drop(&c, t);
 	}
 	struct yk_config c;
@@ -270,14 +281,16 @@ static void test_accumulate(const char *optimizer)
 		good = good && t && steps(t, 1, parts);
 		uint64_t misses = stats().plan_misses;
 		good = good && steps(t, 4, parts + 1);
-		ok(good && (stats().plan_misses == misses || tap_eager()), "%d micro-batches are planned once", k);
+		ok(good && (stats().plan_misses == misses || tap_eager()),
+		   "%d micro-batches are planned once", k);
 		for (int i = 0; good && i < 5; i++)
 			w[i] = whole[i], p[i] = parts[i];
 		if (good)
 			near(p, w, 5, 2e-4, 1, "micro-batches add up");
 		asked = good ? asked_loss(t) : NAN;
 		if (!isnan(last))
-			near(&asked, &last, 1, 2e-4, 1, "and are all asked for the loss that decides on a restart");
+			near(&asked, &last, 1, 2e-4, 1,
+			     "and are all asked for the loss that decides on a restart");
 		drop(&c, t);
 	}
 }
@@ -317,9 +330,10 @@ static void test_sums(bool fast)
 		wrong += memcmp(got, x[0], sizeof got) || memcmp(&loss, x[0], sizeof loss);
 		yoke_scope_end(scope);
 	}
-	ok(!yoke_error_code() && !wrong && s.places == (fast ? 1 : 5) && yk_sums_bytes(&s) == (uint64_t)s.places * sizeof got,
-	   "sums over 1 to %d parts are those of the order %s; %d copies of the gradients: %s", PARTS, fast ? "fast" : "tree",
-	   s.places, yoke_error());
+	ok(!yoke_error_code() && !wrong && s.places == (fast ? 1 : 5) &&
+		   yk_sums_bytes(&s) == (uint64_t)s.places * sizeof got,
+	   "sums over 1 to %d parts are those of the order %s; %d copies of the gradients: %s",
+	   PARTS, fast ? "fast" : "tree", s.places, yoke_error());
 	yk_sums_fini(&s);
 	yk_parameters_fini(&ps);
 }
@@ -360,11 +374,17 @@ static bool fed_steps(struct yk_trainer *t, const uint8_t *text, int windows, in
 			return false;
 		for (int w = 0; w < each; w++) {
 			const int64_t at = t->replica.step * each + w;
-			const int64_t first = CONTEXT * yk_order_at(at % windows, windows, 1, t->replica.seed, at / windows);
+			const int64_t first = CONTEXT * yk_order_at(at % windows, windows, 1,
+								    t->replica.seed, at / windows);
 			for (int k = 0; k <= CONTEXT; k++)
-				if (yk_trainer_windows(t, w / t->batch)[w % t->batch * (CONTEXT + 1) + k] != text[first + k]) {
-					diag("step %d window %d token %d: got %d want %d", (int)t->replica.step, w, k,
-					     (int)yk_trainer_windows(t, w / t->batch)[w % t->batch * (CONTEXT + 1) + k],
+				if (yk_trainer_windows(
+					    t, w / t->batch)[w % t->batch * (CONTEXT + 1) + k] !=
+				    text[first + k]) {
+					diag("step %d window %d token %d: got %d want %d",
+					     (int)t->replica.step, w, k,
+					     (int)yk_trainer_windows(
+						     t, w / t->batch)[w % t->batch * (CONTEXT + 1) +
+								      k],
 					     text[first + k]);
 					return false;
 				}
@@ -391,12 +411,15 @@ static void test_windows(void)
 		struct yk_config c;
 		struct yk_checkpoint ck;
 		for (int k = 0; k < 2; k++)
-			snprintf(keys[k], sizeof keys[k], "data=%s valid=0 batch=3 accumulate=2 steps=%d workers=%d prefetch=%d",
-				 path, STEPS, (int)rnd_int(0, 5) * (stop > 0), (int)rnd_int(0, 8));
+			snprintf(
+				keys[k], sizeof keys[k],
+				"data=%s valid=0 batch=3 accumulate=2 steps=%d workers=%d prefetch=%d",
+				path, STEPS, (int)rnd_int(0, 5) * (stop > 0), (int)rnd_int(0, 8));
 		struct yk_trainer *t = make(&c, keys[0]);
 		float *to = stop ? parts : whole;
 		const int first = stop ? stop : STEPS;
-		good = t && fed_steps(t, text, WINDOWS, first, to) && yk_trainer_save(t, folder) == 0;
+		good = t && fed_steps(t, text, WINDOWS, first, to) &&
+		       yk_trainer_save(t, folder) == 0;
 		drop(&c, t);
 		t = NULL;
 		if (!good || stop == 0)
@@ -412,7 +435,8 @@ static void test_windows(void)
 		if (!good)
 			diag("behind step %d: %s; %s", stop, keys[0], keys[1]);
 	}
-	ok(good, "windows and losses are those of a plain loop, bit for bit, with any number of reading threads");
+	ok(good,
+	   "windows and losses are those of a plain loop, bit for bit, with any number of reading threads");
 	yk_dir_remove(folder);
 	unlink(path);
 }
@@ -427,7 +451,8 @@ static void test_other_shape(const char *keys, const char *part)
 	t = NULL;
 	if (good && configure(&c, keys) && yk_checkpoint_open(folder, &ck) == 0) {
 		int e = yk_trainer_new(&c, folder, &ck, &t);
-		ok(e == YOKE_ESHAPE && !t && strstr(yoke_error(), part), "refused: %s", yoke_error());
+		ok(e == YOKE_ESHAPE && !t && strstr(yoke_error(), part), "refused: %s",
+		   yoke_error());
 		yk_checkpoint_fini(&ck);
 		drop(&c, t);
 	}
@@ -442,11 +467,12 @@ static void test_all_kinds(void)
 		char keys[128];
 		float loss[4] = { NAN, NAN, NAN, NAN };
 		struct yk_config c;
-		snprintf(keys, sizeof keys, "optimizer=%s lr=1e-3 schedule=%s", kind ? kind : "adamw",
-			 yk_schedule_names[k % YK_SCHEDULES]);
+		snprintf(keys, sizeof keys, "optimizer=%s lr=1e-3 schedule=%s",
+			 kind ? kind : "adamw", yk_schedule_names[k % YK_SCHEDULES]);
 		struct yk_trainer *t = make(&c, keys);
 		const bool good = t && steps(t, 4, loss);
-		ok(good && loss[3] < loss[0] + 0.05, "%s: loss %.4f .. %.4f", keys, loss[0], loss[3]);
+		ok(good && loss[3] < loss[0] + 0.05, "%s: loss %.4f .. %.4f", keys, loss[0],
+		   loss[3]);
 		drop(&c, t);
 	}
 }
@@ -483,7 +509,8 @@ static int collect(void *arg, int text, int32_t id)
 	return t->n == t->max ? 1 : 0;
 }
 
-// Prompts of several lengths at once, beyond the window: the texts of each alone, one of which its caller ends.
+// Prompts of several lengths at once, beyond the window: the texts of each alone, one of which its
+// caller ends.
 static void test_several(struct yk_trainer *t, const struct yk_sampling *s)
 {
 	enum { N = 5 };
@@ -499,7 +526,8 @@ static void test_several(struct yk_trainer *t, const struct yk_sampling *s)
 	t->replica.net->by_row = true;
 	drawn.temperature = 0.9;
 	for (int i = 0; i < N && e == 0; i++)
-		e = yk_tokenizer_encode(t->feed.tokenizer, prompts[i], strlen(prompts[i]), &prompt[i]);
+		e = yk_tokenizer_encode(t->feed.tokenizer, prompts[i], strlen(prompts[i]),
+					&prompt[i]);
 	if (e == 0)
 		e = yk_generate(t->replica.net, &drawn, N, prompt, 40, collect, together);
 	for (int i = 0; i < N && e == 0; i++) {
@@ -512,8 +540,8 @@ static void test_several(struct yk_trainer *t, const struct yk_sampling *s)
 	}
 	ok(e == 0 && !wrong, "%d prompts at once: %d differ from single prompts %s", N, wrong,
 	   yoke_error());
-	ok(yk_generate(t->replica.net, s, 0, prompt, 1, collect, together) == YOKE_EINVAL, "no prompt: %s",
-	   yoke_error());
+	ok(yk_generate(t->replica.net, s, 0, prompt, 1, collect, together) == YOKE_EINVAL,
+	   "no prompt: %s", yoke_error());
 	yoke_error_clear();
 	t->replica.net->by_row = false;
 }
@@ -540,11 +568,12 @@ static void test_generate(const char *keys)
 	uint64_t misses = stats().plan_misses;
 	b.n = 0;
 	e = yk_generate(t->replica.net, &s, 1, &prompt, 10, collect, &b);
-	ok(e == 0 && b.n == 10 && stats().plan_misses == misses, "until the window is full, no new plan %s",
-	   yoke_error());
+	ok(e == 0 && b.n == 10 && stats().plan_misses == misses,
+	   "until the window is full, no new plan %s", yoke_error());
 	b.n = 0;
 	e = yk_generate(t->replica.net, &s, 1, &prompt, 11, collect, &b);
-	ok(e == 0 && (stats().plan_misses == misses + 1 || tap_eager()), "one for the half window %s", yoke_error());
+	ok(e == 0 && (stats().plan_misses == misses + 1 || tap_eager()),
+	   "one for the half window %s", yoke_error());
 	misses = stats().plan_misses;
 	b.n = 0;
 	e = yk_generate(t->replica.net, &s, 1, &prompt, 40, collect, &a);
@@ -555,7 +584,8 @@ static void test_generate(const char *keys)
 		right += a.ids[i] == 'a' + (7 + i) % 11;
 	ok(right >= 36, "the pattern continues: %d of 40", right);
 	yk_generate(t->replica.net, &s, 1, &prompt, 40, collect, &b);
-	ok(a.n == b.n && !memcmp(a.ids, b.ids, sizeof(int32_t) * 40), "a repetition gives the same");
+	ok(a.n == b.n && !memcmp(a.ids, b.ids, sizeof(int32_t) * 40),
+	   "a repetition gives the same");
 	b = (struct text){ .max = 3 };
 	ok(yk_generate(t->replica.net, &s, 1, &prompt, 40, collect, &b) == 0 && b.n == 3,
 	   "the caller ends it");
@@ -593,7 +623,8 @@ int main(void)
 	test_resume("optimizer=adagrad window=3 schedule=linear clip_value=0.1");
 	test_resume("optimizer=muon lr=1e-3 accumulate=2 batch=4");
 	test_resume("optimizer=adafactor");
-	test_resume("optimizer=accelerated restart=function lr=0.1 accumulate=2 batch=4 dropout=0.1");
+	test_resume(
+		"optimizer=accelerated restart=function lr=0.1 accumulate=2 batch=4 dropout=0.1");
 	test_resume("optimizer=rmsprop momentum=0.9 centered=1 lr=1e-3 schedule=onecycle");
 	test_resume("model=mlp dropout=0.2 accumulate=2 batch=4");
 	test_windows();

@@ -88,7 +88,8 @@ static void test_classes(void)
 	has_class((struct shape){ 7, 20, 20, 20, .one_b = true, .dtype = f },
 		  "contract.f32.nn.384x64x64x1"); // 140 rows
 	has_class((struct shape){ 7, 2000, 20, 20, .dtype = f }, "contract.f32.nn.1536x64x64x1");
-	has_class((struct shape){ 0, 1, 20, 20, .ta = true, .dtype = f }, "contract.f32.nn.1x64x64x1");
+	has_class((struct shape){ 0, 1, 20, 20, .ta = true, .dtype = f },
+		  "contract.f32.nn.1x64x64x1");
 	has_class((struct shape){ 0, 20, 0, 20, .dtype = f }, "none");
 	has_class((struct shape){ 0, 20, 20, 20, .dtype = yoke_i32 }, "none");
 	has_class((struct shape){ 0, 20, 20, 20, .ta = true, .tb = true, .dtype = f }, "none");
@@ -109,9 +110,11 @@ static void test_classes(void)
 			diag("%s is in %s", name[0], name[1]);
 	}
 	ok(n > 100 && !wrong, "%zu classes contain their measured sizes, %d do not", n, wrong);
-	ok(yk_tuning_class_parse("contract.f32.nn.3x4x5x1", &c) && c.m == 3 && c.n == 4 && c.k == 5 &&
-		   !yk_tuning_class_parse("contract.f32.nn.0x3x3x1", &c) && !yk_tuning_class_parse("contract.f32.nn.3x3x3x1 ", &c) &&
-		   !yk_tuning_class_parse("contract.f32.nn.1048576x1048576x3x1", &c) && !yk_tuning_class_parse("", &c),
+	ok(yk_tuning_class_parse("contract.f32.nn.3x4x5x1", &c) && c.m == 3 && c.n == 4 &&
+		   c.k == 5 && !yk_tuning_class_parse("contract.f32.nn.0x3x3x1", &c) &&
+		   !yk_tuning_class_parse("contract.f32.nn.3x3x3x1 ", &c) &&
+		   !yk_tuning_class_parse("contract.f32.nn.1048576x1048576x3x1", &c) &&
+		   !yk_tuning_class_parse("", &c),
 	   "and other classes are none");
 }
 
@@ -220,8 +223,8 @@ static void damaged(struct yk_device *d, const char *path, const char *text, int
 	size_t n = taken(d, path, text, strlen(text));
 
 	snprintf(want, sizeof want, ".txt:%d: ", line);
-	ok(!n && strstr(said, want) && strstr(said, why), "line %d, %s: %zu taken; %s", line, why, n,
-	   said);
+	ok(!n && strstr(said, want) && strstr(said, why), "line %d, %s: %zu taken; %s", line, why,
+	   n, said);
 }
 
 static void test_damage(struct yk_device *d)
@@ -238,7 +241,8 @@ static void test_damage(struct yk_device *d)
 	ok(taken(d, path, text, bytes) == 4 && !*said, "the file as it was written");
 	for (size_t n = 0; n < bytes; n++)
 		wrong += taken(d, path, text, n) || !strstr(said, ".txt:");
-	ok(!wrong, "truncated anywhere in %zu bytes: %zu accepted or without a line number", bytes, wrong);
+	ok(!wrong, "truncated anywhere in %zu bytes: %zu accepted or without a line number", bytes,
+	   wrong);
 	for (size_t n = 0; n < bytes; n++)
 		for (int bit = 0; bit < 8; bit += 3) {
 			memcpy(other, text, bytes);

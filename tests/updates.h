@@ -9,13 +9,29 @@
 
 #include "yoke.h"
 
-enum update { UPDATE_SGD, UPDATE_MOMENTUM, UPDATE_AVERAGE_AFTER, UPDATE_AVERAGE_BEFORE, UPDATE_SUM, UPDATE_ADAMW, UPDATES };
-enum update_scope { UPDATE_PLAIN, UPDATE_SCOPE, UPDATE_SCOPE_INSIDE, UPDATE_LAYERS_INSIDE, UPDATE_SCOPES };
+enum update {
+	UPDATE_SGD,
+	UPDATE_MOMENTUM,
+	UPDATE_AVERAGE_AFTER,
+	UPDATE_AVERAGE_BEFORE,
+	UPDATE_SUM,
+	UPDATE_ADAMW,
+	UPDATES
+};
+enum update_scope {
+	UPDATE_PLAIN,
+	UPDATE_SCOPE,
+	UPDATE_SCOPE_INSIDE,
+	UPDATE_LAYERS_INSIDE,
+	UPDATE_SCOPES
+};
 enum update_read { UPDATE_READS_LAST, UPDATE_READS_FIRST, UPDATE_EVALS, UPDATE_READS };
 enum { UPDATE_WIDTH = 16 };
 
-static const char *const update_name[] = { "w - lr g", "momentum", "average after", "average before", "sum of losses", "AdamW" };
-static const char *const update_scope_name[] = { "no scope", "step", "step inside another", "layer in a step inside another" };
+static const char *const update_name[] = { "w - lr g",       "momentum",      "average after",
+					   "average before", "sum of losses", "AdamW" };
+static const char *const update_scope_name[] = { "no scope", "step", "step inside another",
+						 "layer in a step inside another" };
 static const char *const update_read_name[] = { "read last", "read first", "eval" };
 
 struct updates {
@@ -27,7 +43,8 @@ struct updates {
 };
 
 // In a new context.
-static inline void updates_begin(struct updates *u, enum update update, enum update_scope scope, enum update_read read)
+static inline void updates_begin(struct updates *u, enum update update, enum update_scope scope,
+				 enum update_read read)
 {
 	const int64_t dims[2] = { UPDATE_WIDTH, UPDATE_WIDTH };
 	float data[UPDATE_WIDTH * UPDATE_WIDTH];
@@ -35,11 +52,19 @@ static inline void updates_begin(struct updates *u, enum update update, enum upd
 		data[i] = (float)(i * 7 % 31) / 31 - 0.5f;
 	yoke_context_free(yoke_use(NULL));
 	yoke_use(yoke_context_new(NULL));
-	*u = (struct updates){ update, scope, read, .w = yoke_variable("w", yoke_f32, 2, dims),
-		.average = yoke_variable("average", yoke_f32, 2, dims), .m = yoke_variable("m", yoke_f32, 2, dims),
-		.v = yoke_variable("v", yoke_f32, 2, dims), .total = yoke_variable("total", yoke_f32, 0, NULL),
-		.lr = yoke_scalar(0.01), .c = yoke_scalar(0.5), .keep = yoke_const(0.99), .rest = yoke_const(0.01),
-		.mu = yoke_const(0.9) };
+	*u = (struct updates){ update,
+			       scope,
+			       read,
+			       .w = yoke_variable("w", yoke_f32, 2, dims),
+			       .average = yoke_variable("average", yoke_f32, 2, dims),
+			       .m = yoke_variable("m", yoke_f32, 2, dims),
+			       .v = yoke_variable("v", yoke_f32, 2, dims),
+			       .total = yoke_variable("total", yoke_f32, 0, NULL),
+			       .lr = yoke_scalar(0.01),
+			       .c = yoke_scalar(0.5),
+			       .keep = yoke_const(0.99),
+			       .rest = yoke_const(0.01),
+			       .mu = yoke_const(0.9) };
 	yoke_put(u->w, data, sizeof data);
 	yoke_put(u->average, data, sizeof data);
 	u->outer = scope >= UPDATE_SCOPE_INSIDE ? yoke_scope_begin("program") : NULL;
@@ -48,7 +73,8 @@ static inline void updates_begin(struct updates *u, enum update update, enum upd
 
 static inline void update_average(const struct updates *u)
 {
-	yoke_tensor *a = yoke_mul(u->average, u->keep), *b = yoke_mul(u->w, u->rest), *c = yoke_add(a, b);
+	yoke_tensor *a = yoke_mul(u->average, u->keep), *b = yoke_mul(u->w, u->rest),
+		    *c = yoke_add(a, b);
 	yoke_assign(u->average, c);
 	yoke_free(a);
 	yoke_free(b);
@@ -59,8 +85,15 @@ static inline void update_weights(struct updates *u, yoke_tensor *g)
 {
 	if (u->update == UPDATE_ADAMW) {
 		yoke_adamw_step(1, &u->w, &g, &u->m, &u->v,
-				&(struct yoke_adamw){ .size = sizeof(struct yoke_adamw), u->lr, u->c, u->c, YOKE_NONE, 0.9, 0.99,
-						      1e-8, 0.1 });
+				&(struct yoke_adamw){ .size = sizeof(struct yoke_adamw),
+						      u->lr,
+						      u->c,
+						      u->c,
+						      YOKE_NONE,
+						      0.9,
+						      0.99,
+						      1e-8,
+						      0.1 });
 		return;
 	}
 	yoke_tensor *a = NULL, *by = g;
@@ -83,7 +116,8 @@ static inline void update_step(struct updates *u)
 	float got;
 	yoke_scope *step = u->scope ? yoke_scope_begin("step") : NULL;
 	yoke_scope *layer = u->scope == UPDATE_LAYERS_INSIDE ? yoke_scope_begin("layer") : NULL;
-	yoke_tensor *h = yoke_matmul(u->x, u->w, 0), *t = yoke_tanh(h), *q = yoke_square(t), *g = NULL;
+	yoke_tensor *h = yoke_matmul(u->x, u->w, 0), *t = yoke_tanh(h), *q = yoke_square(t),
+		    *g = NULL;
 	yoke_tensor *loss = yoke_mean(layer ? yoke_lift(q) : q, YOKE_ALL);
 	if (layer) {
 		yoke_lift(loss);
@@ -119,7 +153,8 @@ static inline void updates_end(struct updates *u)
 		yoke_scope_end(u->outer);
 	else
 		yoke_free(u->x);
-	yoke_tensor *const all[] = { u->w, u->average, u->m, u->v, u->total, u->lr, u->c, u->keep, u->rest, u->mu };
+	yoke_tensor *const all[] = { u->w,  u->average, u->m,    u->v,    u->total,
+				     u->lr, u->c,       u->keep, u->rest, u->mu };
 	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
 		yoke_free(all[i]);
 }

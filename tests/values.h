@@ -34,7 +34,8 @@ static inline void store(int d, struct value v, void *p)
 	yk_num_store(p, (struct yk_num){ v.r, v.i }, d);
 }
 
-// An instruction on x and y, which are of dtype `from`; a cast goes to `to`, others are computed in it.
+// An instruction on x and y, which are of dtype `from`; a cast goes to `to`, others are computed in
+// it.
 static inline struct value insn_of(int op, int from, int to, struct value x, struct value y)
 {
 	const struct yoke_map m = { .size = sizeof m,

@@ -105,7 +105,8 @@ static const double special[] = { 0.0,
 enum { SPECIALS = sizeof special / sizeof *special };
 
 // y = fn(x), or x to the power of z; what fails is NaN, which no test takes for right.
-static void apply(const struct function *f, int dtype, const void *x, const void *z, void *y, int64_t n)
+static void apply(const struct function *f, int dtype, const void *x, const void *z, void *y,
+		  int64_t n)
 {
 	yoke_scope *s = yoke_scope_begin("vmath");
 	yoke_tensor *from = yoke_from(dtype, 1, &n, x);
@@ -323,11 +324,13 @@ int main(int argc, char **argv)
 		return done();
 	}
 	for (int k = 0, n = yk_isa_usable(list); k < n; k++) {
-		snprintf(command, sizeof command,
-			 "out=${TMPDIR:-/tmp}/vmath.out; YOKE_BACKEND=cpu YOKE_CPU_ISA=%s %s '%s' %s >\"$out\"; "
-			 "status=$?; grep '^not' \"$out\" | sed 's/^/# /'; rm -f \"$out\"; exit $status",
-			 list[k]->name, getenv("YOKE_TEST_EMULATOR") ? getenv("YOKE_TEST_EMULATOR") : "", argv[0],
-			 list[k]->name);
+		snprintf(
+			command, sizeof command,
+			"out=${TMPDIR:-/tmp}/vmath.out; YOKE_BACKEND=cpu YOKE_CPU_ISA=%s %s '%s' %s >\"$out\"; "
+			"status=$?; grep '^not' \"$out\" | sed 's/^/# /'; rm -f \"$out\"; exit $status",
+			list[k]->name,
+			getenv("YOKE_TEST_EMULATOR") ? getenv("YOKE_TEST_EMULATOR") : "", argv[0],
+			list[k]->name);
 		ok(!system(command), "%s: all functions", list[k]->name);
 	}
 	halves();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// VPDPBUSD and VPDPWSSD in plain C, for tests on processors without it. A test compiles kernels with this header
-// included first.
+// VPDPBUSD and VPDPWSSD in plain C, for tests on processors without it. A test compiles kernels
+// with this header included first.
 #ifndef YK_VNNI_EMULATED
 #define YK_VNNI_EMULATED
 
@@ -11,7 +11,8 @@
 #include <string.h>
 
 // Each 32 bits of `to` += the products of four unsigned bytes of q with signed ones of x.
-static __attribute__((noinline)) void yk_vnni_add(void *to, const void *q, const void *x, size_t bytes)
+static __attribute__((noinline)) void yk_vnni_add(void *to, const void *q, const void *x,
+						  size_t bytes)
 {
 	const uint8_t *a = q;
 	const int8_t *b = x;
@@ -25,7 +26,8 @@ static __attribute__((noinline)) void yk_vnni_add(void *to, const void *q, const
 }
 
 // Each 32 bits of `to` += the sum of the products of two words of a and b.
-static __attribute__((noinline)) void yk_vnni_add_pairs(void *to, const void *a, const void *b, size_t bytes)
+static __attribute__((noinline)) void yk_vnni_add_pairs(void *to, const void *a, const void *b,
+							size_t bytes)
 {
 	const int16_t *x = a, *y = b;
 	for (size_t i = 0; i < bytes; i += 4) {

@@ -59,12 +59,13 @@ static void test_told(void)
 	}
 	yk_warmup_to(hear, &h);
 	run();
-	ok(h.calls > 2 && h.overs == 1 && !h.bad, "%llu progress calls, %llu of them final, %llu wrong",
-	   (unsigned long long)h.calls, (unsigned long long)h.overs, (unsigned long long)h.bad);
+	ok(h.calls > 2 && h.overs == 1 && !h.bad,
+	   "%llu progress calls, %llu of them final, %llu wrong", (unsigned long long)h.calls,
+	   (unsigned long long)h.overs, (unsigned long long)h.bad);
 	ok(h.tested > 0 && strstr(h.what, " f32"), "%llu kernels tested, the last %s",
 	   (unsigned long long)h.tested, h.what);
-	ok(yk_warmup_seconds() >= h.seconds && h.seconds > 0, "%g s of warm-up, reported %g", yk_warmup_seconds(),
-	   h.seconds);
+	ok(yk_warmup_seconds() >= h.seconds && h.seconds > 0, "%g s of warm-up, reported %g",
+	   yk_warmup_seconds(), h.seconds);
 	h = (struct heard){ 0 };
 	yoke_setting_set("plan.cse", "0"); // plans anew
 	run();
@@ -139,8 +140,10 @@ static void test_eta(void)
 	const double step_s = yk_seconds() - began - nap_s;
 	eta = strstr(text, "ETA ");
 	const int parts = eta ? sscanf(eta, "ETA %d:%d:%d", &part[0], &part[1], &part[2]) : 0;
-	const double got = parts == 3 ? 3600 * part[0] + 60 * part[1] + part[2] : 60 * part[0] + part[1];
-	ok(parts >= 2 && got <= (STEPS - 2) * step_s + 1, "ETA %g s of at most %g s: it does not count a warm-up of %g s", got,
+	const double got =
+		parts == 3 ? 3600 * part[0] + 60 * part[1] + part[2] : 60 * part[0] + part[1];
+	ok(parts >= 2 && got <= (STEPS - 2) * step_s + 1,
+	   "ETA %g s of at most %g s: it does not count a warm-up of %g s", got,
 	   (STEPS - 2) * step_s, nap_s);
 	yk_progress_close(&p);
 }

@@ -47,7 +47,8 @@ static bool holds(yoke_tensor *t, double a, double b, const char *what)
 		if ((double)got[k] != a * (k + 1) + b)
 			wrong = k;
 	if (err || wrong >= 0)
-		diag("%s: [%d] got %g, %s", what, wrong, (double)got[wrong < 0 ? 0 : wrong], yoke_error());
+		diag("%s: [%d] got %g, %s", what, wrong, (double)got[wrong < 0 ? 0 : wrong],
+		     yoke_error());
 	return ok(!err && wrong < 0, "%s", what);
 }
 
@@ -83,7 +84,8 @@ static void zero_copy(bool here)
 		ok(allocated() == before && !freed[1], "used in place: %llu bytes, %d calls",
 		   (unsigned long long)(allocated() - before), freed[1]);
 	else
-		ok(allocated() > before && freed[1] == 1, "copied, and released at once: %d", freed[1]);
+		ok(allocated() > before && freed[1] == 1, "copied, and released at once: %d",
+		   freed[1]);
 	holds(yoke_add(x, x), 2, 0, "its elements");
 	holds(yoke_neg(x), -1, 0, "again");
 	yoke_scope_end(s);
@@ -196,7 +198,8 @@ static void shared(void)
 	yoke_tensor *t = yoke_share(v, &again);
 	const float *y = again;
 	yoke_scope_end(step);
-	ok(t && y != x && x[0] == 2 && y[0] == 4, "an update writes elsewhere: %g, %g", (double)x[0], (double)y[0]);
+	ok(t && y != x && x[0] == 2 && y[0] == 4, "an update writes elsewhere: %g, %g",
+	   (double)x[0], (double)y[0]);
 	yoke_free(v);
 	yoke_free(t);
 	ok(x[1] == 3, "and the shared value outlives it: %g", (double)x[1]);
@@ -207,9 +210,12 @@ static void shared(void)
 	yoke_error_clear();
 	yoke_free(c);
 	char text[8];
-	ok(yoke_setting_get("plan.max", text, sizeof text) > 0 && yoke_setting_set("plan.max", "7") == 0 &&
-		   yoke_setting_get("plan.max", text, sizeof text) == 1 && text[0] == '7', "a setting's value is read: %s", text);
-	ok(yoke_setting_get("plan.maximum", text, sizeof text) == YOKE_ENOENT, "an unknown setting: %s", yoke_error());
+	ok(yoke_setting_get("plan.max", text, sizeof text) > 0 &&
+		   yoke_setting_set("plan.max", "7") == 0 &&
+		   yoke_setting_get("plan.max", text, sizeof text) == 1 && text[0] == '7',
+	   "a setting's value is read: %s", text);
+	ok(yoke_setting_get("plan.maximum", text, sizeof text) == YOKE_ENOENT,
+	   "an unknown setting: %s", yoke_error());
 	yoke_error_clear();
 }
 
@@ -226,9 +232,11 @@ static void dropped(void)
 		yoke_stats(&s);
 		max = s.pending_nodes > max ? s.pending_nodes : max;
 	}
-	ok(max < 5000, "20000 operations, all but one dropped: at most %llu are pending", (unsigned long long)max);
+	ok(max < 5000, "20000 operations, all but one dropped: at most %llu are pending",
+	   (unsigned long long)max);
 	float got[4] = { 0 };
-	ok(yoke_read(y, got, sizeof got) == 0 && got[3] == 2, "the last one is correct: %g", (double)got[3]);
+	ok(yoke_read(y, got, sizeof got) == 0 && got[3] == 2, "the last one is correct: %g",
+	   (double)got[3]);
 	yoke_free(y);
 	yoke_free(x);
 }

@@ -101,9 +101,11 @@ struct yk_isa {
 
 extern const struct yk_isa yk_isa_base, yk_isa_avx2, yk_isa_avx512, yk_isa_avx512_bf16,
 	yk_isa_amx;
-extern const struct yk_isa yk_isa_rvv, yk_isa_rvv256; // RISC-V with vectors of 128 or 256 bits or more
+// RISC-V with vectors of 128 or 256 bits or more
+extern const struct yk_isa yk_isa_rvv, yk_isa_rvv256;
 // AArch64: base is NEON, SVE has vectors of exactly that many bits
-extern const struct yk_isa yk_isa_neon_bf16, yk_isa_sve256, yk_isa_sve256_bf16, yk_isa_sve512, yk_isa_sve512_bf16;
+extern const struct yk_isa yk_isa_neon_bf16, yk_isa_sve256, yk_isa_sve256_bf16, yk_isa_sve512,
+	yk_isa_sve512_bf16;
 
 // Records the message of an error that a kernel is about to return (host->error); returns code.
 int yk_cpu_fail(int code, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

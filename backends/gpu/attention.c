@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// ATTENTION and ATTENTION_BACKWARD on GPUs (cl/attention*.cl): f32, f16 and bf16; lse is f32, the mask
-// f32 or the dtype of q. On devices with matrix units for the dtype, the forward pass takes one launch that
-// uses them, and the backward pass two.
+// ATTENTION and ATTENTION_BACKWARD on GPUs (cl/attention*.cl): f32, f16 and bf16; lse is f32, the
+// mask f32 or the dtype of q. On devices with matrix units for the dtype, the forward pass takes
+// one launch that uses them, and the backward pass two.
 #include "config.h"
 
 #include <stddef.h>
@@ -47,7 +47,9 @@ struct cut {
 
 static struct cut cut_of(const struct yk_gpu_device *d, const struct yoke_op *op)
 {
-	struct cut c = { .items = 64, .nv = 1, .width = 1, .block = 16, .rows = 8, .head = 32, .parts = 1 };
+	struct cut c = {
+		.items = 64, .nv = 1, .width = 1, .block = 16, .rows = 8, .head = 32, .parts = 1
+	};
 	const int D = (int)op->in[0].dims[3];
 
 	c.registers = d->info.kind != YOKE_DEVICE_CPU;
@@ -74,7 +76,8 @@ static struct cut cut_of(const struct yk_gpu_device *d, const struct yoke_op *op
 	while (c.head < D) // round up: each size is a program of its own
 		c.head *= 2;
 	if (c.registers && D > 0) // less padding, because columns beyond D are computed too
-		c.head = c.parts > 1 ? (D + 8 * c.parts - 1) / (8 * c.parts) * 8 * c.parts : (D + 15) / 16 * 16;
+		c.head = c.parts > 1 ? (D + 8 * c.parts - 1) / (8 * c.parts) * 8 * c.parts :
+				       (D + 15) / 16 * 16;
 	if (op->code == YOKE_OP_ATTENTION && !d->cpu_like && c.head == 24 * c.parts)
 		c.rows = 4; // three times 8 of them spill registers on gfx11
 	c.tile = (int64_t)c.items / c.parts * c.nv * c.width;
@@ -85,7 +88,8 @@ static struct cut cut_of(const struct yk_gpu_device *d, const struct yoke_op *op
 static uint64_t local_of(const struct cut *c)
 {
 	return sizeof(float) * ((uint64_t)c->head * (uint64_t)(2 * c->block + c->nv * c->width) +
-				(uint64_t)(2 * c->block + PART + c->width + 1) + c->items * (c->parts > 4 ? 4 : 16 / (size_t)c->parts));
+				(uint64_t)(2 * c->block + PART + c->width + 1) +
+				c->items * (c->parts > 4 ? 4 : 16 / (size_t)c->parts));
 }
 
 // Division of work for matrix units: a group has `tile` rows of its own side, 16 * stack per warp,
@@ -121,10 +125,12 @@ static int larger(int a, int b)
 }
 
 // Local memory as attention_matrix*.cl allocate it; the 4 counts lse, r and possibly more.
-static uint64_t blocks_local(const struct yk_gpu_device *d, const struct blocks *b, int dtype, bool back)
+static uint64_t blocks_local(const struct yk_gpu_device *d, const struct blocks *b, int dtype,
+			     bool back)
 {
 	const int per = dtype == yoke_f32 ? 4 : 8, rows = (int)b->tile, held = held_of(d, b, dtype);
-	const int own = rows * (b->head + per), block = b->block * (b->head + per), weights = rows * (b->block + per);
+	const int own = rows * (b->head + per), block = b->block * (b->head + per),
+		  weights = rows * (b->block + per);
 	int elements = own + 2 * block + weights;
 
 	if (back) {
@@ -154,10 +160,12 @@ static bool reads_quads(const struct yoke_op *op)
 
 enum side { FORWARD, KEYS, QUERIES }; // the forward kernel, and those of the gradient
 
-// Chooses a division for which the launch assigns local memory, so that asynchronous copies run ahead;
-// false: none. A unit should have 8 warps, in as many groups, which is what registers permit. With 32
-// queries per warp fragments of keys and values are loaded half as often as with 16.
-static bool sized_of(const struct yk_gpu_device *d, const struct yoke_op *op, enum side side, struct blocks *b)
+// Chooses a division for which the launch assigns local memory, so that asynchronous copies run
+// ahead; false: none. A unit should have 8 warps, in as many groups, which is what registers
+// permit. With 32 queries per warp fragments of keys and values are loaded half as often as with
+// 16.
+static bool sized_of(const struct yk_gpu_device *d, const struct yoke_op *op, enum side side,
+		     struct blocks *b)
 {
 	static const struct {
 		int warps, block, stack, stages, groups;
@@ -170,7 +178,8 @@ static bool sized_of(const struct yk_gpu_device *d, const struct yoke_op *op, en
 		{ 8, 16, 1, 1, 1, { 0, 256, 256 } },   { 4, 32, 1, 1, 1, { 256, 0, 0 } },
 		{ 4, 16, 1, 1, 1, { 0, 256, 256 } },
 	};
-	enum { STATIC = 1024, RESERVED = 1024 }; // bytes that a kernel declares, and that the driver takes
+	// bytes that a kernel declares, and that the driver takes
+	enum { STATIC = 1024, RESERVED = 1024 };
 	const int D = (int)op->in[0].dims[3], dtype = op->in[0].dtype;
 	const bool masked = yk_gpu_present(&op->in[3]);
 
@@ -188,8 +197,10 @@ static bool sized_of(const struct yk_gpu_device *d, const struct yoke_op *op, en
 		b->sized = blocks_local(d, b, dtype, side != FORWARD);
 		if (b->head <= cuts[i].max_head[side] &&
 		    (b->tile <= 64 || side != FORWARD || op->in[0].dims[1] > b->tile / 2) &&
-		    (!masked || (b->stack == 1 && b->head * b->block <= 128 * 64)) && // a mask takes registers
-		    (size_t)cuts[i].groups * (b->sized + STATIC + RESERVED) <= d->sized_bytes + RESERVED &&
+		    (!masked ||
+		     (b->stack == 1 && b->head * b->block <= 128 * 64)) && // a mask takes registers
+		    (size_t)cuts[i].groups * (b->sized + STATIC + RESERVED) <=
+			    d->sized_bytes + RESERVED &&
 		    (size_t)(b->warps * d->warp) <= d->max_group)
 			return true;
 	}
@@ -197,12 +208,15 @@ static bool sized_of(const struct yk_gpu_device *d, const struct yoke_op *op, en
 }
 
 // Chooses the most warps and rows that fit in local memory; false: none fit.
-static bool blocks_of(const struct yk_gpu_device *d, const struct yoke_op *op, enum side side, struct blocks *b)
+static bool blocks_of(const struct yk_gpu_device *d, const struct yoke_op *op, enum side side,
+		      struct blocks *b)
 {
 	static const struct {
 		int warps, block, stack;
-	} cuts[] = { { 4, 64, 2 }, { 8, 64, 1 }, { 4, 64, 1 }, { 4, 32, 1 }, { 4, 16, 1 }, { 2, 32, 1 }, { 2, 16, 1 }, { 1, 16, 1 } };
-	enum { LARGE = 2 }; // of them are for many queries whose rows are held; the first has no registers for more
+	} cuts[] = { { 4, 64, 2 }, { 8, 64, 1 }, { 4, 64, 1 }, { 4, 32, 1 },
+		     { 4, 16, 1 }, { 2, 32, 1 }, { 2, 16, 1 }, { 1, 16, 1 } };
+	// of them are for many queries whose rows are held; the first has no registers for more
+	enum { LARGE = 2 };
 	const bool more = yk_gpu_present(&op->in[3]) || op->attr[2].f > 0; // masks or dropout
 	const bool back = side != FORWARD;
 	const int D = (int)op->in[0].dims[3], dtype = op->in[0].dtype;
@@ -222,7 +236,8 @@ static bool blocks_of(const struct yk_gpu_device *d, const struct yoke_op *op, e
 		b->block = cuts[i].block;
 		b->stack = cuts[i].stack;
 		b->tile = b->warps * 16 * b->stack;
-		if (i < LARGE && (op->in[0].dims[1] <= b->tile / 2 || !held_of(d, b, dtype) || (b->stack > 1 && more)))
+		if (i < LARGE && (op->in[0].dims[1] <= b->tile / 2 || !held_of(d, b, dtype) ||
+				  (b->stack > 1 && more)))
 			continue;
 		const size_t items = (size_t)(b->warps * d->warp);
 		if (items > d->max_group || items > d->max_items[0])
@@ -281,12 +296,13 @@ static bool fits_blocks(const struct yk_gpu_device *d, const struct yoke_op *op)
 	const enum side side = op->code == YOKE_OP_ATTENTION ? FORWARD : KEYS;
 	struct blocks b;
 
-	return d->warp && op->in[0].dims[3] > 0 && op->in[0].dims[1] < MAX_ROWS && op->in[1].dims[1] < MAX_ROWS &&
-	       blocks_of(d, op, side, &b) && yk_gpu_units(d, op->in[0].dtype);
+	return d->warp && op->in[0].dims[3] > 0 && op->in[0].dims[1] < MAX_ROWS &&
+	       op->in[1].dims[1] < MAX_ROWS && blocks_of(d, op, side, &b) &&
+	       yk_gpu_units(d, op->in[0].dtype);
 }
 
-// Blocks for warp groups (cl/attention_wgmma.cl): heads of up to 64 elements by three groups, up to 128
-// by two, which the registers and the local memory of a unit hold.
+// Blocks for warp groups (cl/attention_wgmma.cl): heads of up to 64 elements by three groups, up to
+// 128 by two, which the registers and the local memory of a unit hold.
 static struct blocks wgmma_of(const struct yoke_op *op)
 {
 	const bool wide = op->in[0].dims[3] > 64;
@@ -368,9 +384,12 @@ static int check_seen(const struct yoke_op *op, struct yoke_view *part)
 	const int64_t S = op->in[1].dims[1], seen = yk_gpu_number_of(seen_of(op), 0).whole;
 
 	(void)part;
-	return seen >= 0 && seen <= S ? 0 :
-		yk_gpu_error(YOKE_ERANGE, "attention (step %llu): the number of keys, %lld, is not in 0..%lld",
-			     (unsigned long long)op->id, (long long)seen, (long long)S);
+	return seen >= 0 && seen <= S ?
+		       0 :
+		       yk_gpu_error(
+			       YOKE_ERANGE,
+			       "attention (step %llu): the number of keys, %lld, is not in 0..%lld",
+			       (unsigned long long)op->id, (long long)seen, (long long)S);
 }
 
 static struct attention_args args_of(const struct yoke_op *op)
@@ -433,8 +452,9 @@ static int kernel_of(struct yk_gpu_device *d, const struct yoke_op *op, const ch
 }
 
 // Launches `groups` groups with these views as arguments, followed by the struct.
-static int enqueue(struct yk_gpu_record *r, const struct yoke_op *op, const struct attention_args *a,
-		   const struct yk_gpu_entry *kernel, const char *name, int64_t groups, size_t items,
+static int enqueue(struct yk_gpu_record *r, const struct yoke_op *op,
+		   const struct attention_args *a, const struct yk_gpu_entry *kernel,
+		   const char *name, int64_t groups, size_t items,
 		   const struct yoke_view *const *views)
 {
 	yk_gpu_begin(r, kernel);
@@ -455,12 +475,13 @@ static int launch(struct yk_gpu_record *r, const struct yoke_op *op,
 	struct yk_gpu_entry *kernel;
 	int err = kernel_of(r->device, op, file, with_dq, name, &kernel);
 
-	return err ? err : enqueue(r, op, a, kernel, name, groups, cut_of(r->device, op).items, views);
+	return err ? err :
+		     enqueue(r, op, a, kernel, name, groups, cut_of(r->device, op).items, views);
 }
 
-static int launch_blocks(struct yk_gpu_record *r, const struct yoke_op *op, const struct attention_args *a,
-			 const struct blocks *b, const char *file, const char *name, int64_t groups,
-			 const struct yoke_view *const *views)
+static int launch_blocks(struct yk_gpu_record *r, const struct yoke_op *op,
+			 const struct attention_args *a, const struct blocks *b, const char *file,
+			 const char *name, int64_t groups, const struct yoke_view *const *views)
 {
 	const struct yoke_view *in = op->in;
 	const bool back = op->code == YOKE_OP_ATTENTION_BACKWARD;
@@ -475,7 +496,9 @@ static int launch_blocks(struct yk_gpu_record *r, const struct yoke_op *op, cons
 	yk_gpu_define(&build, "BLOCK", b->block);
 	yk_gpu_define(&build, "STACK", b->stack);
 	yk_gpu_flag(&build, "QUADS", reads_quads(op));
-	yk_gpu_flag(&build, "QUADS_OUT", has_quads(&op->out[0]) && (!back || (has_quads(&op->out[1]) && has_quads(&op->out[2]))));
+	yk_gpu_flag(&build, "QUADS_OUT",
+		    has_quads(&op->out[0]) &&
+			    (!back || (has_quads(&op->out[1]) && has_quads(&op->out[2]))));
 	yk_gpu_flag(&build, "MASKED", a->masked);
 	yk_gpu_flag(&build, "DROPOUT", a->dropout > 0);
 	if (b->slices > 1)
@@ -535,18 +558,22 @@ static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t im
 	if (impl == WGMMA_IMPL)
 		return record_wgmma(r, op, &a);
 	if (impl == MATRIX_IMPL)
-		return !blocks_of(r->device, op, FORWARD, &b) ? YOKE_EUNSUPPORTED :
-			launch_blocks(r, op, &a, &b, "attention_matrix.cl", "attention_matrix",
-				      a.B * a.H * yk_gpu_ceil_div(a.T, b.tile),
-				      (const struct yoke_view *[]){ o, lse, &in[0], &in[1], &in[2], &in[3], &in[4],
-								    &in[5], seen_of(op), NULL });
+		return !blocks_of(r->device, op, FORWARD, &b) ?
+			       YOKE_EUNSUPPORTED :
+			       launch_blocks(
+				       r, op, &a, &b, "attention_matrix.cl", "attention_matrix",
+				       a.B * a.H * yk_gpu_ceil_div(a.T, b.tile),
+				       (const struct yoke_view *[]){ o, lse, &in[0], &in[1], &in[2],
+								     &in[3], &in[4], &in[5],
+								     seen_of(op), NULL });
 	if (impl == TILES_IMPL)
 		return launch(r, op, &a, "attention_tiles.cl", 0, "attention_tiles",
 			      a.B * a.H * yk_gpu_ceil_div(a.T, cut_of(r->device, op).tile),
 			      (const struct yoke_view *[]){ o, lse, &in[0], &in[1], &in[2], &in[3],
 							    &in[4], &in[5], seen_of(op), NULL });
 	if (a.parts > 1)
-		yk_gpu_workspace(r, (uint64_t)(rows * a.parts) * (uint64_t)(2 + a.D) * sizeof(float));
+		yk_gpu_workspace(r,
+				 (uint64_t)(rows * a.parts) * (uint64_t)(2 + a.D) * sizeof(float));
 	err = launch(r, op, &a, "attention_rows.cl", 0, "attention_rows", rows * a.parts,
 		     (const struct yoke_view *[]){ o, lse, &in[0], &in[1], &in[2], &in[3], &in[4],
 						   &in[5], seen_of(op), space, NULL });
@@ -576,17 +603,21 @@ static int record_backward(struct yk_gpu_record *r, const struct yoke_op *op, ui
 	if (!err && impl == BACK_MATRIX_IMPL) {
 		if (!blocks_of(r->device, op, KEYS, &b))
 			return YOKE_EUNSUPPORTED;
-		err = launch_blocks(r, op, &a, &b, "attention_matrix_backward.cl", "attention_matrix_keys",
+		err = launch_blocks(r, op, &a, &b, "attention_matrix_backward.cl",
+				    "attention_matrix_keys",
 				    b.slices * a.B * a.G * yk_gpu_ceil_div(a.S, b.tile),
-				    (const struct yoke_view *[]){ &out[1], &out[2], &in[0], &in[1], &in[2], space, g, lse,
-								  &in[3], &in[4], &in[5], seen, NULL });
+				    (const struct yoke_view *[]){ &out[1], &out[2], &in[0], &in[1],
+								  &in[2], space, g, lse, &in[3],
+								  &in[4], &in[5], seen, NULL });
 		if (!err && !blocks_of(r->device, op, QUERIES, &b))
 			return YOKE_EUNSUPPORTED;
 		return err ? err :
-			launch_blocks(r, op, &a, &b, "attention_matrix_backward.cl", "attention_matrix_queries",
-				      b.slices * a.B * a.H * yk_gpu_ceil_div(a.T, b.tile),
-				      (const struct yoke_view *[]){ &out[0], &in[0], &in[1], &in[2], space, g, lse,
-								    &in[3], &in[4], &in[5], seen, NULL });
+			     launch_blocks(r, op, &a, &b, "attention_matrix_backward.cl",
+					   "attention_matrix_queries",
+					   b.slices * a.B * a.H * yk_gpu_ceil_div(a.T, b.tile),
+					   (const struct yoke_view *[]){
+						   &out[0], &in[0], &in[1], &in[2], space, g, lse,
+						   &in[3], &in[4], &in[5], seen, NULL });
 	}
 	if (!err)
 		err = launch(r, op, &a, "attention_backward.cl", heads, "attention_back_keys",
@@ -597,8 +628,8 @@ static int record_backward(struct yk_gpu_record *r, const struct yoke_op *op, ui
 	if (!err && !heads)
 		err = launch(r, op, &a, "attention_backward.cl", heads, "attention_back_queries",
 			     a.B * a.H * yk_gpu_ceil_div(a.T, tile),
-			     (const struct yoke_view *[]){ &out[0], space, &in[0], &in[1], &in[2], g,
-							   lse, &in[3], &in[4], &in[5], seen,
+			     (const struct yoke_view *[]){ &out[0], space, &in[0], &in[1], &in[2],
+							   g, lse, &in[3], &in[4], &in[5], seen,
 							   NULL });
 	return err;
 }

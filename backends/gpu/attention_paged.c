@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// PAGED_ATTENTION: cl/attention_paged.cl; q and the cache in f32, f16 or bf16.  A step with few tokens has
-// a group for each part of a query's positions, other steps one for each span; the bits are the same.
+// PAGED_ATTENTION: cl/attention_paged.cl; q and the cache in f32, f16 or bf16.  A step with few
+// tokens has a group for each part of a query's positions, other steps one for each span; the bits
+// are the same.
 #include "config.h"
 
 #include <string.h>
@@ -16,7 +17,8 @@ enum {
 	MAX_HEAD = 256,
 	ITEMS = 128,
 	MAX_ROWS = 8,        // queries times heads of a group
-	TILED = 64,          // min tokens for groups of several queries, and max for groups of a part
+	// min tokens for groups of several queries, and max for groups of a part
+	TILED = 64,
 	MAX_SPLIT = 64 << 20 // max bytes of workspace for groups of a part
 };
 
@@ -38,9 +40,13 @@ struct cut {
 
 static struct cut cut_of(const struct yk_gpu_device *d, const struct yoke_op *op)
 {
-	const struct yoke_view *const rows[] = { &op->in[0], &op->in[1], &op->in[2], &op->out[0], NULL };
+	const struct yoke_view *const rows[] = { &op->in[0], &op->in[1], &op->in[2], &op->out[0],
+						 NULL };
 	const int64_t D = op->in[0].dims[2];
-	struct cut c = { .items = d->cpu_like ? 1 : ITEMS, .head = yk_gpu_ceil_div(D, 16) * 16, .keys = 16, .lanes = 1,
+	struct cut c = { .items = d->cpu_like ? 1 : ITEMS,
+			 .head = yk_gpu_ceil_div(D, 16) * 16,
+			 .keys = 16,
+			 .lanes = 1,
 			 .width = yk_gpu_row_width(d, rows, D) };
 	if (d->cpu_like)
 		return c;
@@ -64,9 +70,14 @@ static int64_t max_of(int64_t a, int64_t b)
 
 static uint64_t local_of(const struct cut *c)
 {
-	const int64_t slices = c->items > c->keys ? c->items / c->keys : 1, subsets = c->items / c->lanes / 2;
-	const int64_t stage = max_of(c->keys * (c->head + c->width), max_of(subsets, 1) * MAX_ROWS * c->head);
-	return (uint64_t)(MAX_ROWS * (c->head + PART + slices * c->keys + (c->items > 1 ? 32 : 1) + 6) + stage + PART / PAGE) * sizeof(float);
+	const int64_t slices = c->items > c->keys ? c->items / c->keys : 1,
+		      subsets = c->items / c->lanes / 2;
+	const int64_t stage =
+		max_of(c->keys * (c->head + c->width), max_of(subsets, 1) * MAX_ROWS * c->head);
+	return (uint64_t)(MAX_ROWS * (c->head + PART + slices * c->keys + (c->items > 1 ? 32 : 1) +
+				      6) +
+			  stage + PART / PAGE) *
+	       sizeof(float);
 }
 
 static bool is_i32(const struct yoke_view *v, int rank)
@@ -83,21 +94,24 @@ static uint64_t can(struct yk_gpu_device *d, const struct yoke_op *op)
 {
 	const struct yoke_view *q = &op->in[0], *k = &op->in[1], *v = &op->in[2], *o = &op->out[0];
 
-	if (op->nin != 6 || op->nout != 1 || op->nattr != 3 || op->alias_mask || !yk_gpu_is_rows(q) || !yk_gpu_is_rows(k) ||
-	    !yk_gpu_is_rows(v) || !yk_gpu_is_rows(o) || q->rank != 3 || k->rank != 4 || !same_dims(q, o) || !same_dims(k, v) ||
+	if (op->nin != 6 || op->nout != 1 || op->nattr != 3 || op->alias_mask ||
+	    !yk_gpu_is_rows(q) || !yk_gpu_is_rows(k) || !yk_gpu_is_rows(v) || !yk_gpu_is_rows(o) ||
+	    q->rank != 3 || k->rank != 4 || !same_dims(q, o) || !same_dims(k, v) ||
 	    q->dtype != o->dtype || k->dtype != v->dtype)
 		return 0;
-	if (k->dims[1] != PAGE || k->dims[2] < 1 || q->dims[1] % k->dims[2] || k->dims[3] != q->dims[2] || q->dims[2] < 1 ||
-	    q->dims[2] > MAX_HEAD || !is_i32(&op->in[3], 2) || !is_i32(&op->in[4], 1) || !is_i32(&op->in[5], 1) ||
+	if (k->dims[1] != PAGE || k->dims[2] < 1 || q->dims[1] % k->dims[2] ||
+	    k->dims[3] != q->dims[2] || q->dims[2] < 1 || q->dims[2] > MAX_HEAD ||
+	    !is_i32(&op->in[3], 2) || !is_i32(&op->in[4], 1) || !is_i32(&op->in[5], 1) ||
 	    op->in[3].dims[1] > INT32_MAX / PAGE - PART * SPAN)
 		return 0;
 	const struct cut c = cut_of(d, op);
-	return (size_t)c.items <= d->max_group && (size_t)c.items <= d->max_items[0] && c.lanes <= c.items &&
-	       d->local_bytes >= local_of(&c) && d->info.max_args >= sizeof(struct paged_args) + 10 * 16;
+	return (size_t)c.items <= d->max_group && (size_t)c.items <= d->max_items[0] &&
+	       c.lanes <= c.items && d->local_bytes >= local_of(&c) &&
+	       d->info.max_args >= sizeof(struct paged_args) + 10 * 16;
 }
 
-static int kernel_of(struct yk_gpu_device *d, const struct yoke_op *op, const struct cut *c, const char *name,
-		     struct yk_gpu_entry **to)
+static int kernel_of(struct yk_gpu_device *d, const struct yoke_op *op, const struct cut *c,
+		     const char *name, struct yk_gpu_entry **to)
 {
 	struct yk_gpu_build b = { .file = "attention_paged.cl", .name = name };
 
@@ -112,13 +126,28 @@ static int kernel_of(struct yk_gpu_device *d, const struct yoke_op *op, const st
 
 static struct paged_args args_of(const struct yoke_op *op, const struct cut *c)
 {
-	const struct yoke_view *q = &op->in[0], *k = &op->in[1], *v = &op->in[2], *o = &op->out[0], *table = &op->in[3];
+	const struct yoke_view *q = &op->in[0], *k = &op->in[1], *v = &op->in[2], *o = &op->out[0],
+			       *table = &op->in[3];
 	struct paged_args a = {
-		.qt = q->strides[0], .qh = q->strides[1], .ot = o->strides[0], .oh = o->strides[1],
-		.kp = k->strides[0], .ks = k->strides[1], .kg = k->strides[2],
-		.vp = v->strides[0], .vs = v->strides[1], .vg = v->strides[2],
-		.T = q->dims[0], .H = q->dims[1], .G = k->dims[2], .pages = k->dims[0], .M = table->dims[1], .rows = table->dims[0],
-		.window = op->attr[1].i, .cap = (float)op->attr[2].f, .D = (int32_t)q->dims[2],
+		.qt = q->strides[0],
+		.qh = q->strides[1],
+		.ot = o->strides[0],
+		.oh = o->strides[1],
+		.kp = k->strides[0],
+		.ks = k->strides[1],
+		.kg = k->strides[2],
+		.vp = v->strides[0],
+		.vs = v->strides[1],
+		.vg = v->strides[2],
+		.T = q->dims[0],
+		.H = q->dims[1],
+		.G = k->dims[2],
+		.pages = k->dims[0],
+		.M = table->dims[1],
+		.rows = table->dims[0],
+		.window = op->attr[1].i,
+		.cap = (float)op->attr[2].f,
+		.D = (int32_t)q->dims[2],
 	};
 	const int64_t shared = a.H / a.G, parts = yk_gpu_ceil_div(a.M * PAGE, PART);
 	a.scale = (float)(a.cap > 0 ? op->attr[0].f / op->attr[2].f : op->attr[0].f);
@@ -154,7 +183,8 @@ static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t im
 	yk_gpu_arg_view_or(r, &op->workspace, o);
 	yk_gpu_arg_struct(r, &a, sizeof a);
 	yk_gpu_arg_slot(r);
-	err = yk_gpu_launch_groups(r, yk_gpu_ceil_div(a.T, a.queries) * a.G * a.tiles * a.units, (size_t)c.items, "attention_paged");
+	err = yk_gpu_launch_groups(r, yk_gpu_ceil_div(a.T, a.queries) * a.G * a.tiles * a.units,
+				   (size_t)c.items, "attention_paged");
 	if (err || a.units == 1)
 		return err;
 	if ((err = kernel_of(r->device, op, &c, "attention_paged_join", &kernel)))
@@ -169,4 +199,5 @@ static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t im
 }
 
 static const char *const names[] = { "pages" };
-YK_GPU_OP(attention_paged, PAGED_ATTENTION) = { .names = names, .nimpl = 1, .can = can, .record = record };
+YK_GPU_OP(attention_paged,
+	  PAGED_ATTENTION) = { .names = names, .nimpl = 1, .can = can, .record = record };

@@ -30,7 +30,8 @@ static const struct {
 	{ &yk_gpu_contract_blocks, 1, "blocks-64" },
 	{ &yk_gpu_contract_blocks, 2, "blocks-128" },
 	{ &yk_gpu_contract_tiled, 1, "tiled-32" },
-	// Preset 0, "wgmma", before "stages" would be the default on sm_90, which no GPU has confirmed yet.
+	// Preset 0, "wgmma", before "stages" would be the default on sm_90, which no GPU has
+	// confirmed yet.
 	{ &yk_gpu_contract_wgmma, 1, "wgmma-128" },
 	{ &yk_gpu_contract_wgmma, 2, "wgmma-256" },
 };

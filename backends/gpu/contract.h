@@ -40,7 +40,8 @@ bool yk_gpu_contract_of(const struct yoke_op *, struct yk_gpu_contract *,
 int yk_gpu_contract_kernel(struct yk_gpu_device *, const struct yk_gpu_contract *,
 			   const struct yk_gpu_build *, bool result, struct yk_gpu_entry **to);
 // Passes the struct for a launch of groups[]: along columns, along rows, leading indexes.
-void yk_gpu_contract_arg(struct yk_gpu_record *, const struct yk_gpu_contraction *, const int64_t groups[3]);
+void yk_gpu_contract_arg(struct yk_gpu_record *, const struct yk_gpu_contraction *,
+			 const int64_t groups[3]);
 // Launches these groups, each of items[0] x items[1] items.
 int yk_gpu_contract_enqueue(struct yk_gpu_record *, const int64_t groups[3], const size_t items[2],
 			    const char *name);
@@ -60,8 +61,8 @@ struct yk_gpu_variant {
 	int (*record)(struct yk_gpu_record *, const struct yk_gpu_contract *);
 };
 extern const struct yk_gpu_variant yk_gpu_contract_direct, yk_gpu_contract_rows,
-	yk_gpu_contract_packed, yk_gpu_contract_stages, yk_gpu_contract_matrix, yk_gpu_contract_wgmma,
-	yk_gpu_contract_blocks, yk_gpu_contract_tiled;
+	yk_gpu_contract_packed, yk_gpu_contract_stages, yk_gpu_contract_matrix,
+	yk_gpu_contract_wgmma, yk_gpu_contract_blocks, yk_gpu_contract_tiled;
 // True if f32 products may use tf32; declares the setting `matmul`.
 bool yk_gpu_tf32_wanted(void);
 // True if attention is to use warp groups where it can; declares the setting `attention`.
@@ -72,8 +73,8 @@ struct yk_gpu_library {
 	const char *name;
 	struct yk_gpu_variant variant;
 	bool (*always)(void); // true: used for every op that it can compute
-	// True if large products of a dtype are several times as fast as by the kernels of this layer;
-	// NULL: never.
+	// True if large products of a dtype are several times as fast as by the kernels of this
+	// layer; NULL: never.
 	bool (*fast)(const struct yk_gpu_device *, int dtype);
 };
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tiled contractions on GPUs: with matrix units (f32, f16, bf16, i8, u8) cl/contract_stages.cl, whose
-// tiles are copied asynchronously, and cl/contract_matrix.cl; with warp groups (f16, bf16)
+// Tiled contractions on GPUs: with matrix units (f32, f16, bf16, i8, u8) cl/contract_stages.cl,
+// whose tiles are copied asynchronously, and cl/contract_matrix.cl; with warp groups (f16, bf16)
 // cl/contract_wgmma.cl; cl/contract_blocks.cl without (f32, f16, bf16).
-// Static rules: the larger of two tiles, or of three in contract_stages.cl, if there are enough tiles
-// to keep all units busy, otherwise the smaller. If even those are too few, k is split, and
+// Static rules: the larger of two tiles, or of three in contract_stages.cl, if there are enough
+// tiles to keep all units busy, otherwise the smaller. If even those are too few, k is split, and
 // cl/contract_join.cl adds the partial sums.
 #include "config.h"
 
@@ -122,9 +122,9 @@ static uint64_t local_of(const struct yk_gpu_contract *c, const struct tile *t)
 	return (uint64_t)(t->stages * (a + b) * (16 / per));
 }
 
-// Many stages of short steps of k for the larger tile, which are 1 to 20 % faster than three of steps
-// twice as long on an H200; there the widest tile is 10 % faster with the longer steps. Two groups
-// share a unit if each takes half of its local memory.
+// Many stages of short steps of k for the larger tile, which are 1 to 20 % faster than three of
+// steps twice as long on an H200; there the widest tile is 10 % faster with the longer steps. Two
+// groups share a unit if each takes half of its local memory.
 static struct tile stages_of(const struct yk_gpu_device *d, const struct yk_gpu_contract *c,
 			     bool large, bool wide)
 {
@@ -182,7 +182,8 @@ static struct tile choose(const struct yk_gpu_device *d, const struct yk_gpu_con
 	if (c->preset)
 		return c->preset == 1 ? small : c->preset == 2 ? large : widest;
 	// measured in 16 bits, where 4 stages fit
-	if (staged && per_quad(c) == 8 && widest.stages == 4 && local_of(c, &widest) <= d->sized_bytes &&
+	if (staged && per_quad(c) == 8 && widest.stages == 4 &&
+	    local_of(c, &widest) <= d->sized_bytes &&
 	    groups_of(c, &widest) >= (int64_t)d->info.units)
 		return widest;
 	return groups_of(c, &large) >= (int64_t)d->info.units ? large : small;
@@ -203,8 +204,8 @@ static void split(const struct yk_gpu_device *d, struct yk_gpu_contract *c, cons
 
 	parts = yk_gpu_min(yk_gpu_min(parts, MAX_PARTS), s->k / MIN_K);
 	parts = yk_gpu_min(parts, MAX_Z / (c->batch > 0 ? c->batch : 1));
-	s->cut[2] =
-		parts > 1 ? yk_gpu_ceil_div(yk_gpu_ceil_div(s->k, parts), t->depth) * t->depth : s->k;
+	s->cut[2] = parts > 1 ? yk_gpu_ceil_div(yk_gpu_ceil_div(s->k, parts), t->depth) * t->depth :
+				s->k;
 	s->cut[3] = parts > 1 ? yk_gpu_ceil_div(s->k, s->cut[2]) : 1;
 }
 

@@ -7,7 +7,8 @@
 
 static bool takes(const struct yk_gpu_device *d, struct yk_gpu_contract *c)
 {
-	return c->dtype >= yoke_f32 && c->dtype <= yoke_i64 && yk_gpu_tiling_of(d, c->dtype, c->preset);
+	return c->dtype >= yoke_f32 && c->dtype <= yoke_i64 &&
+	       yk_gpu_tiling_of(d, c->dtype, c->preset);
 }
 
 static int kernel_of(struct yk_gpu_device *d, const struct yk_gpu_contract *c,

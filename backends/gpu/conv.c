@@ -80,12 +80,14 @@ static bool is_real(struct yk_gpu_device *d, int dtype)
 
 static uint64_t can_conv(struct yk_gpu_device *d, const struct yoke_op *op)
 {
-	if (op->nin != 2 || op->nout != 1 || op->in[0].rank < 3 || op->in[0].rank > 2 + AXES || op->nattr < op->in[0].rank - 1)
+	if (op->nin != 2 || op->nout != 1 || op->in[0].rank < 3 || op->in[0].rank > 2 + AXES ||
+	    op->nattr < op->in[0].rank - 1)
 		return 0;
 	const struct operands o = operands_of(op);
 	const struct yoke_view *all[] = { o.x, o.w, o.y };
 	for (int i = 0; i < 3; i++)
-		if (all[i]->kind != YOKE_VIEW_BUFFER || all[i]->rank != o.x->rank || all[i]->dtype != o.x->dtype)
+		if (all[i]->kind != YOKE_VIEW_BUFFER || all[i]->rank != o.x->rank ||
+		    all[i]->dtype != o.x->dtype)
 			return 0;
 	double taps = (double)o.w->dims[0] * (double)o.w->dims[1];
 	double positions[] = { (double)o.x->dims[0], (double)o.y->dims[0] }, parts = 1;
@@ -104,7 +106,9 @@ static uint64_t can_conv(struct yk_gpu_device *d, const struct yoke_op *op)
 // positions in y.
 static struct line remainder_of(const struct axis *a, int64_t taps, int64_t n, int64_t rest)
 {
-	struct line l = { .count = rest < n ? (n - 1 - rest) / a->stride + 1 : 0, .step = 1, .out = rest,
+	struct line l = { .count = rest < n ? (n - 1 - rest) / a->stride + 1 : 0,
+			  .step = 1,
+			  .out = rest,
 			  .out_step = a->stride };
 	int64_t gcd = a->stride, other = a->dilation, k = 0;
 
@@ -129,9 +133,12 @@ static struct conv_args args_of(const struct yoke_op *op, const struct line *lin
 {
 	const struct operands o = operands_of(op);
 	const bool along = op->code == YOKE_OP_CONV_W, x = op->code == YOKE_OP_CONV_X;
-	const int64_t groups = op->attr[0].i, channels = o.w->dims[1], outputs = o.w->dims[0] / groups;
+	const int64_t groups = op->attr[0].i, channels = o.w->dims[1],
+		      outputs = o.w->dims[0] / groups;
 	const struct yoke_view *b = x ? o.y : o.x, *r = &op->out[0], *a = along ? o.y : o.w;
-	struct conv_args s = { .rows = x ? channels : outputs, .b_image = b->strides[0], .b_channel = b->strides[1] };
+	struct conv_args s = { .rows = x ? channels : outputs,
+			       .b_image = b->strides[0],
+			       .b_channel = b->strides[1] };
 
 	s.tap[0] = (uint32_t)(x ? outputs : channels);
 	s.pos[0] = (uint32_t)o.x->dims[0];
@@ -193,13 +200,24 @@ static int record_conv(struct yk_gpu_record *r, const struct yoke_op *op, uint32
 		int64_t rest = k;
 		for (int i = AXES - 1; i >= 0; rest /= along[i--])
 			line[i] = op->code == YOKE_OP_CONV_X ?
-					  remainder_of(&axis[i], dim(o.w, i), dim(o.x, i), rest % along[i]) :
-					  (struct line){ dim(o.w, i), 0, 1, dim(o.y, i), axis[i].stride, -axis[i].lo,
-							 axis[i].dilation, 0, 1 };
+					  remainder_of(&axis[i], dim(o.w, i), dim(o.x, i),
+						       rest % along[i]) :
+					  (struct line){ dim(o.w, i),
+							 0,
+							 1,
+							 dim(o.y, i),
+							 axis[i].stride,
+							 -axis[i].lo,
+							 axis[i].dilation,
+							 0,
+							 1 };
 		const struct conv_args s = args_of(op, line);
 		const size_t group[3] = { (size_t)t->items_n, (size_t)t->items_m, 1 };
-		const size_t items[3] = { (size_t)yk_gpu_ceil_div(s.columns, t->items_n * t->n) * group[0],
-					  (size_t)yk_gpu_ceil_div(s.rows, t->items_m * t->m) * group[1], (size_t)groups };
+		const size_t items[3] = {
+			(size_t)yk_gpu_ceil_div(s.columns, t->items_n * t->n) * group[0],
+			(size_t)yk_gpu_ceil_div(s.rows, t->items_m * t->m) * group[1],
+			(size_t)groups
+		};
 		if (!items[0] || !items[1])
 			continue;
 		yk_gpu_begin(r, kernel);
@@ -223,9 +241,10 @@ static uint64_t can_window(struct yk_gpu_device *d, const struct yoke_op *op)
 {
 	const struct yoke_view *x = &op->in[0], *y = &op->out[0];
 
-	if (op->nin != 1 || op->nout != 1 || op->nattr < 5 || x->kind != YOKE_VIEW_BUFFER || y->kind != YOKE_VIEW_BUFFER ||
-	    x->dtype != y->dtype || !is_real(d, x->dtype) || x->rank != y->rank + 1 || op->attr[0].i < 0 ||
-	    op->attr[0].i >= y->rank || d->info.max_args < sizeof(struct window_add) + 6 * 8)
+	if (op->nin != 1 || op->nout != 1 || op->nattr < 5 || x->kind != YOKE_VIEW_BUFFER ||
+	    y->kind != YOKE_VIEW_BUFFER || x->dtype != y->dtype || !is_real(d, x->dtype) ||
+	    x->rank != y->rank + 1 || op->attr[0].i < 0 || op->attr[0].i >= y->rank ||
+	    d->info.max_args < sizeof(struct window_add) + 6 * 8)
 		return 0;
 	for (int k = 0; k < y->rank; k++)
 		if (k != op->attr[0].i && x->dims[k] != y->dims[k])
@@ -237,8 +256,12 @@ static int record_window(struct yk_gpu_record *r, const struct yoke_op *op, uint
 {
 	const struct yoke_view *x = &op->in[0], *y = &op->out[0];
 	const int axis = (int)op->attr[0].i;
-	struct window_add w = { .size = op->attr[1].i, .stride = op->attr[2].i, .dilation = op->attr[3].i,
-				.count = x->dims[axis], .step = x->strides[axis], .element = x->strides[y->rank] };
+	struct window_add w = { .size = op->attr[1].i,
+				.stride = op->attr[2].i,
+				.dilation = op->attr[3].i,
+				.count = x->dims[axis],
+				.step = x->strides[axis],
+				.element = x->strides[y->rank] };
 	int64_t from[YOKE_MAX_RANK], at[YOKE_MAX_RANK] = { 0 };
 	struct yk_gpu_build b = { .file = "window_add.cl", .name = "window_add" };
 	struct yk_gpu_entry *kernel;
@@ -247,7 +270,8 @@ static int record_window(struct yk_gpu_record *r, const struct yoke_op *op, uint
 	memcpy(from, x->strides, sizeof from);
 	from[axis] = 0;
 	at[axis] = 1;
-	yk_gpu_axes_of(&w.axes, y->rank, y->dims, 3, (const int64_t *const[]){ y->strides, from, at });
+	yk_gpu_axes_of(&w.axes, y->rank, y->dims, 3,
+		       (const int64_t *const[]){ y->strides, from, at });
 	if (!w.axes.rows || !w.axes.cols)
 		return 0;
 	yk_gpu_define(&b, "DTYPE", y->dtype);
@@ -257,7 +281,8 @@ static int record_window(struct yk_gpu_record *r, const struct yoke_op *op, uint
 	if (err)
 		return err;
 	yk_gpu_begin(r, kernel);
-	struct yk_gpu_division cut = yk_gpu_division_of(r->device, kernel, (uint64_t)w.axes.cols, (uint64_t)w.axes.rows, 4);
+	struct yk_gpu_division cut = yk_gpu_division_of(r->device, kernel, (uint64_t)w.axes.cols,
+							(uint64_t)w.axes.rows, 4);
 	yk_gpu_arg_view(r, y);
 	yk_gpu_arg_view(r, x);
 	yk_gpu_arg_struct(r, &w, sizeof w);
@@ -266,6 +291,7 @@ static int record_window(struct yk_gpu_record *r, const struct yoke_op *op, uint
 }
 
 static const char *const names[] = { "tiled" }, *const window_names[] = { "elements" };
-YK_GPU_OP(conv, CONV, CONV_X, CONV_W) = { .names = names, .nimpl = 1, .can = can_conv, .record = record_conv };
+YK_GPU_OP(conv, CONV, CONV_X,
+	  CONV_W) = { .names = names, .nimpl = 1, .can = can_conv, .record = record_conv };
 YK_GPU_OP(window_add, WINDOW_ADD) = { .names = window_names, .nimpl = 1, .can = can_window,
 					     .record = record_window };

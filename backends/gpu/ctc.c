@@ -34,7 +34,8 @@ static uint64_t can(struct yk_gpu_device *d, const struct yoke_op *op)
 			return 0;
 	}
 	for (uint32_t i = 0; i < op->nout; i++)
-		if (op->out[i].kind != YOKE_VIEW_BUFFER && (back || op->out[i].kind != YOKE_VIEW_NONE))
+		if (op->out[i].kind != YOKE_VIEW_BUFFER &&
+		    (back || op->out[i].kind != YOKE_VIEW_NONE))
 			return 0;
 	return d->info.max_args >= sizeof(struct ctc) + 20 * 8 && yk_gpu_fits_group(d, ITEMS);
 }
@@ -48,8 +49,12 @@ static void strides_of(int64_t *to, const struct yoke_view *v)
 static struct ctc ctc_of(const struct yoke_op *op)
 {
 	const bool back = is_backward(op);
-	const struct yoke_view *in = op->in, *loss = back ? &in[4] : &op->out[0], *alpha = back ? &in[5] : &op->out[1];
-	struct ctc c = { .T = in[0].dims[0], .N = in[0].dims[1], .C = in[0].dims[2], .S = in[1].dims[1],
+	const struct yoke_view *in = op->in, *loss = back ? &in[4] : &op->out[0],
+			       *alpha = back ? &in[5] : &op->out[1];
+	struct ctc c = { .T = in[0].dims[0],
+			 .N = in[0].dims[1],
+			 .C = in[0].dims[2],
+			 .S = in[1].dims[1],
 			 .blank = op->attr[0].i };
 
 	strides_of(c.xs, &in[0]);
@@ -58,7 +63,8 @@ static struct ctc ctc_of(const struct yoke_op *op)
 	strides_of(&c.labels, &in[3]);
 	strides_of(&c.loss, loss);
 	strides_of(c.as, alpha);
-	c.given = (loss->kind == YOKE_VIEW_BUFFER) | (int64_t)(alpha->kind == YOKE_VIEW_BUFFER) << 1;
+	c.given = (loss->kind == YOKE_VIEW_BUFFER) | (int64_t)(alpha->kind == YOKE_VIEW_BUFFER)
+							     << 1;
 	if (back) {
 		strides_of(&c.g, &in[6]);
 		strides_of(c.ds, &op->out[0]);
@@ -67,7 +73,8 @@ static struct ctc ctc_of(const struct yoke_op *op)
 	return c;
 }
 
-static int kernel_of(struct yk_gpu_record *r, const struct yoke_op *op, const char *name, struct yk_gpu_entry **to)
+static int kernel_of(struct yk_gpu_record *r, const struct yoke_op *op, const char *name,
+		     struct yk_gpu_entry **to)
 {
 	struct yk_gpu_build b = { .file = "ctc.cl", .name = name };
 
@@ -82,7 +89,8 @@ static int kernel_of(struct yk_gpu_record *r, const struct yoke_op *op, const ch
 
 static int launch(struct yk_gpu_record *r, int64_t groups, const char *name)
 {
-	return yk_gpu_launch_groups(r, yk_gpu_max_groups(r->device, groups), r->device->cpu_like ? 1 : ITEMS, name);
+	return yk_gpu_launch_groups(r, yk_gpu_max_groups(r->device, groups),
+				    r->device->cpu_like ? 1 : ITEMS, name);
 }
 
 // A view of the workspace from a number of bytes on
@@ -115,7 +123,8 @@ static int record_forward(struct yk_gpu_record *r, const struct yoke_op *op, con
 static int record_backward(struct yk_gpu_record *r, const struct yoke_op *op, const struct ctc *c)
 {
 	const struct yoke_view *g = &op->in[6];
-	const int64_t bytes = (int64_t)yk_gpu_bytes(op->in[0].dtype), states = c->N * (2 * c->S + 1);
+	const int64_t bytes = (int64_t)yk_gpu_bytes(op->in[0].dtype),
+		      states = c->N * (2 * c->S + 1);
 	const int64_t links = c->N * 2 * c->S * 8, shares = states * c->T * bytes;
 	struct yk_gpu_entry *kernel;
 

@@ -79,7 +79,8 @@ struct yk_gpu_driver {
 	size_t (*kernel_group)(struct yk_gpu_device *, void *kernel);
 	// Reports the resources used with groups of `group` items (0: driver's choice): registers,
 	// local_bytes, warp, share, as far as known; optional.
-	void (*kernel_use)(struct yk_gpu_device *, void *kernel, size_t group, struct yoke_occupancy *to);
+	void (*kernel_use)(struct yk_gpu_device *, void *kernel, size_t group,
+			   struct yoke_occupancy *to);
 	// Number of parameters; UINT32_MAX: unknown.
 	uint32_t (*kernel_params)(void *kernel);
 	// Sets an argument by value; for a buffer the value is its pointer. The bytes are copied
@@ -116,8 +117,9 @@ struct yk_gpu_driver {
 		    const void *pattern, uint32_t pattern_bytes);
 	// Like copy, between buffers of two devices; the queue belongs to one of them. Optional.
 	// Returns EUNSUPPORTED if the two devices cannot copy directly.
-	int (*copy_between)(struct yk_gpu_queue *, struct yk_gpu_device *to_device, void *to, uint64_t to_offset,
-			    struct yk_gpu_device *from_device, void *from, uint64_t from_offset, uint64_t bytes);
+	int (*copy_between)(struct yk_gpu_queue *, struct yk_gpu_device *to_device, void *to,
+			    uint64_t to_offset, struct yk_gpu_device *from_device, void *from,
+			    uint64_t from_offset, uint64_t bytes);
 
 	// ---- queues, in order, and events ----
 

@@ -44,8 +44,9 @@ int yk_gpu_fail(const struct yk_gpu_device *d, const char *call, int code)
 	help = help ? help : "";
 	if (!d)
 		return yk_gpu_error(error, "%s: %s (%d)%s%s", call, name, code, colon, help);
-	return yk_gpu_error(error, "%s: %s (%d) on %s:%u (%s, %s)%s%s", call, name, code, yk_gpu_driver.name,
-			    d->index, d->info.name, d->info.driver, colon, help);
+	return yk_gpu_error(error, "%s: %s (%d) on %s:%u (%s, %s)%s%s", call, name, code,
+			    yk_gpu_driver.name, d->index, d->info.name, d->info.driver, colon,
+			    help);
 }
 
 int yk_gpu_check(const struct yk_gpu_device *d, const char *call, int code)

@@ -42,11 +42,13 @@ static double seconds(void)
 // ---- limits ----
 
 // Runs a kernel of limits.cl `n` times and waits. Returns a negative value on failure.
-static double run_kernel(struct yk_gpu_queue *q, const struct yk_gpu_entry *k, void *buffer, uint64_t rounds, int n)
+static double run_kernel(struct yk_gpu_queue *q, const struct yk_gpu_entry *k, void *buffer,
+			 uint64_t rounds, int n)
 {
 	const struct yk_gpu_device *d = q->device;
 	const size_t group = d->cpu_like ? 1 : GROUP < d->max_group ? GROUP : d->max_group;
-	const size_t items = (size_t)(d->info.units ? d->info.units : 1) * group * (d->cpu_like ? 4 : 16);
+	const size_t items =
+		(size_t)(d->info.units ? d->info.units : 1) * group * (d->cpu_like ? 4 : 16);
 	if (yk_gpu_driver.arg(k->kernel, 0, sizeof buffer, &buffer) ||
 	    yk_gpu_driver.arg(k->kernel, 1, sizeof rounds, &rounds))
 		return -1;
@@ -79,7 +81,8 @@ static double flops(struct yk_gpu_queue *q, const char *name, bool f64, void *bu
 		yk_gpu_define(&b, "VEC_WIDTH", d->vector);
 	if (yk_gpu_kernel_file(d, &b, &k))
 		return 0;
-	while (rounds < UINT64_C(1) << 24 && (t = run_kernel(q, k, buffer, rounds, 1)) >= 0 && t < 4e-3)
+	while (rounds < UINT64_C(1) << 24 && (t = run_kernel(q, k, buffer, rounds, 1)) >= 0 &&
+	       t < 4e-3)
 		rounds *= 2;
 	for (int i = 0; i < TRIES && t >= 0; i++) {
 		t = run_kernel(q, k, buffer, rounds, 1);
@@ -99,12 +102,14 @@ static double copy(struct yk_gpu_queue *q)
 	bytes = bytes < d->info.max_segment ? bytes : d->info.max_segment;
 	bool good = true;
 	for (int i = 0; i < 2 && good; i++)
-		good = !yk_gpu_driver.buffer_new(d, YOKE_SEGMENT_DEVICE, bytes, NULL, &buffer[i], &host[i]) &&
+		good = !yk_gpu_driver.buffer_new(d, YOKE_SEGMENT_DEVICE, bytes, NULL, &buffer[i],
+						 &host[i]) &&
 		       !yk_gpu_driver.fill(q, buffer[i], 0, bytes, &zero, 1);
 	good = good && !yk_gpu_driver.finish(q);
 	for (int i = 0; i <= TRIES && good; i++) {
 		const double began = seconds();
-		good = !yk_gpu_driver.copy(q, buffer[1], 0, buffer[0], 0, bytes) && !yk_gpu_driver.finish(q);
+		good = !yk_gpu_driver.copy(q, buffer[1], 0, buffer[0], 0, bytes) &&
+		       !yk_gpu_driver.finish(q);
 		const double t = seconds() - began;
 		best = i && good && (best < 0 || t < best) ? t : best;
 	}
@@ -122,7 +127,8 @@ static void launches(struct yk_gpu_queue *q, void *buffer, struct yoke_limits *t
 	if (yk_gpu_kernel_file(q->device, &b, &k) || run_kernel(q, k, buffer, 0, 1) < 0)
 		return;
 	for (int i = 0; i < TRIES; i++) {
-		const double many = run_kernel(q, k, buffer, 0, LAUNCHES), one = run_kernel(q, k, buffer, 0, 1);
+		const double many = run_kernel(q, k, buffer, 0, LAUNCHES),
+			     one = run_kernel(q, k, buffer, 0, 1);
 		if (many < 0 || one < 0)
 			return;
 		if (!i || 1e9 * many / LAUNCHES < to->launch_ns)
@@ -173,8 +179,8 @@ static int measure(uint32_t device, struct yoke_limits *to)
 
 // ---- occupancy ----
 
-static int occupancy_locked(struct yk_gpu_device *d, const struct yk_gpu_op *kind, const struct yoke_op *op, uint32_t impl,
-		      struct yoke_occupancy *to)
+static int occupancy_locked(struct yk_gpu_device *d, const struct yk_gpu_op *kind,
+			    const struct yoke_op *op, uint32_t impl, struct yoke_occupancy *to)
 {
 	struct yk_gpu_record *r;
 	int err = yk_gpu_record_new(d, kind, op, impl, &r);
@@ -190,7 +196,8 @@ static int occupancy_locked(struct yk_gpu_device *d, const struct yk_gpu_op *kin
 	return kernel ? 0 : YOKE_EUNSUPPORTED;
 }
 
-static int query_occupancy(void *queue, const struct yoke_op *op, uint32_t impl, struct yoke_occupancy *to)
+static int query_occupancy(void *queue, const struct yoke_op *op, uint32_t impl,
+			   struct yoke_occupancy *to)
 {
 	struct yoke_occupancy full = { .size = sizeof full, .share = -1 };
 	struct yk_gpu_device *d = ((struct yk_gpu_queue *)queue)->device;

@@ -30,7 +30,8 @@ static int test(struct yk_gpu_device *d)
 	free(got);
 	if (!err && bad < 0)
 		return GOOD;
-	yk_gpu_log(YOKE_LOG_INFO, "%s:%u (%s) reports f16 support, but %s (first 0x%04x): converted in software",
+	yk_gpu_log(YOKE_LOG_INFO,
+		   "%s:%u (%s) reports f16 support, but %s (first 0x%04x): converted in software",
 		   yk_gpu_driver.name, d->index, d->info.name,
 		   err ? "the test kernel failed" : "rounds differently", bad < 0 ? 0 : bad);
 	return BAD;

@@ -45,18 +45,19 @@ static int test(struct yk_gpu_device *d)
 	memcpy(got, want, INPUTS * sizeof *got);
 	yk_gpu_define(&b, "USE_F64", 1);
 	if (yk_gpu_try(d, &b, 1, 1, got, sizeof got)) {
-		yk_gpu_log(YOKE_LOG_WARN,
-			   "%s:%u (%s) reports f64 support, but the test kernel failed: f64 is disabled",
-			   yk_gpu_driver.name, d->index, d->info.name);
+		yk_gpu_log(
+			YOKE_LOG_WARN,
+			"%s:%u (%s) reports f64 support, but the test kernel failed: f64 is disabled",
+			yk_gpu_driver.name, d->index, d->info.name);
 		return BAD;
 	}
 	for (int i = 0; i < ALL; i++)
 		if (memcmp(&want[i], &got[i], sizeof *got)) {
-			yk_gpu_log(
-				YOKE_LOG_WARN,
-				"%s:%u (%s) reports f64 support, but result %d of the test is "
-				"%a instead of %a: f64 is disabled",
-				yk_gpu_driver.name, d->index, d->info.name, i - INPUTS, got[i], want[i]);
+			yk_gpu_log(YOKE_LOG_WARN,
+				   "%s:%u (%s) reports f64 support, but result %d of the test is "
+				   "%a instead of %a: f64 is disabled",
+				   yk_gpu_driver.name, d->index, d->info.name, i - INPUTS, got[i],
+				   want[i]);
 			return BAD;
 		}
 	return GOOD;

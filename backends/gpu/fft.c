@@ -33,7 +33,9 @@ static int64_t size_of(const struct yk_gpu_device *d, int dtype, int64_t n)
 
 	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
 		if (sizes[i] >= n)
-			return (uint64_t)sizes[i] * 4 * yk_gpu_bytes(dtype) <= d->local_bytes ? sizes[i] : 0;
+			return (uint64_t)sizes[i] * 4 * yk_gpu_bytes(dtype) <= d->local_bytes ?
+				       sizes[i] :
+				       0;
 	return 0;
 }
 
@@ -58,13 +60,13 @@ static uint64_t can(struct yk_gpu_device *d, const struct yoke_op *op)
 {
 	const struct yoke_view *x = &op->in[0], *y = &op->out[0];
 
-	if (op->nin != 1 || op->nout != 1 || op->nattr != 5 || x->kind != YOKE_VIEW_BUFFER || y->kind != YOKE_VIEW_BUFFER ||
-	    x->dtype != y->dtype || !yk_gpu_f32_or_f64(d, x->dtype) ||
-	    op->attr[0].i < COMPLEX || op->attr[0].i > TO_REAL)
+	if (op->nin != 1 || op->nout != 1 || op->nattr != 5 || x->kind != YOKE_VIEW_BUFFER ||
+	    y->kind != YOKE_VIEW_BUFFER || x->dtype != y->dtype ||
+	    !yk_gpu_f32_or_f64(d, x->dtype) || op->attr[0].i < COMPLEX || op->attr[0].i > TO_REAL)
 		return 0;
 	struct fft f = { .n = op->attr[1].i };
-	return f.n >= 1 && size_of(d, x->dtype, f.n) && factorize(&f) && d->info.max_args >= sizeof f + 5 * 8 &&
-	       yk_gpu_fits_group(d, ITEMS);
+	return f.n >= 1 && size_of(d, x->dtype, f.n) && factorize(&f) &&
+	       d->info.max_args >= sizeof f + 5 * 8 && yk_gpu_fits_group(d, ITEMS);
 }
 
 // exp(-2 pi i k / n) for all k, as pairs of the dtype
@@ -74,11 +76,14 @@ static int table_of(struct yk_gpu_record *r, int64_t n, int dtype, void **to)
 	uint64_t *words = malloc((size_t)n * bytes);
 
 	if (!words)
-		return yk_gpu_error(YOKE_ENOMEM, "no memory for a table of %lld elements", (long long)n);
+		return yk_gpu_error(YOKE_ENOMEM, "no memory for a table of %lld elements",
+				    (long long)n);
 	for (int64_t k = 0; k < n; k++) {
-		const double a = -2 * M_PI * (double)(2 * k > n ? k - n : k) / (double)n, wide[] = { cos(a), sin(a) };
+		const double a = -2 * M_PI * (double)(2 * k > n ? k - n : k) / (double)n,
+			     wide[] = { cos(a), sin(a) };
 		const float narrow[] = { (float)wide[0], (float)wide[1] };
-		memcpy((char *)words + (size_t)k * bytes, dtype == yoke_f64 ? (const void *)wide : narrow, bytes);
+		memcpy((char *)words + (size_t)k * bytes,
+		       dtype == yoke_f64 ? (const void *)wide : narrow, bytes);
 	}
 	const int err = yk_gpu_table(r, words, (size_t)n * bytes / sizeof *words, to);
 	free(words);
@@ -88,12 +93,16 @@ static int table_of(struct yk_gpu_record *r, int64_t n, int dtype, void **to)
 static struct fft fft_of(const struct yoke_op *op)
 {
 	const struct yoke_view *x = &op->in[0], *y = &op->out[0];
-	struct fft f = { .kind = op->attr[0].i, .n = op->attr[1].i, .inverse = op->attr[2].i, .weight = op->attr[3].i };
+	struct fft f = { .kind = op->attr[0].i,
+			 .n = op->attr[1].i,
+			 .inverse = op->attr[2].i,
+			 .weight = op->attr[3].i };
 	const int lead = x->rank - 1 - (f.kind != TO_HALF);
 	const float scale = (float)op->attr[4].f;
 	uint32_t low;
 
-	yk_gpu_axes_of(&f.axes, lead, x->dims, 2, (const int64_t *const[]){ y->strides, x->strides });
+	yk_gpu_axes_of(&f.axes, lead, x->dims, 2,
+		       (const int64_t *const[]){ y->strides, x->strides });
 	// treat all axes as rows
 	f.axes.rows *= f.axes.cols;
 	f.axes.cols = f.axes.dims[f.axes.rank++] = 1;
@@ -112,7 +121,8 @@ static struct fft fft_of(const struct yoke_op *op)
 static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t impl)
 {
 	const int dtype = op->in[0].dtype;
-	const int64_t items = r->device->cpu_like ? 1 : ITEMS, size = size_of(r->device, dtype, op->attr[1].i);
+	const int64_t items = r->device->cpu_like ? 1 : ITEMS,
+		      size = size_of(r->device, dtype, op->attr[1].i);
 	struct fft f = fft_of(op);
 	struct yk_gpu_entry *kernel;
 	void *turn;
@@ -137,7 +147,9 @@ static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t im
 	yk_gpu_arg_view(r, &op->in[0]);
 	yk_gpu_arg_mem(r, turn);
 	yk_gpu_arg_struct(r, &f, sizeof f);
-	return yk_gpu_launch_groups(r, yk_gpu_max_groups(r->device, yk_gpu_ceil_div(f.axes.rows, f.lines)), (size_t)items, "fft");
+	return yk_gpu_launch_groups(
+		r, yk_gpu_max_groups(r->device, yk_gpu_ceil_div(f.axes.rows, f.lines)),
+		(size_t)items, "fft");
 }
 
 static const char *const names[] = { "local" };

@@ -177,4 +177,5 @@ static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t im
 }
 
 static const char *const names[] = { "rows" };
-YK_GPU_OP(gather, GATHER, CHECK, GATHER_ALONG) = { .names = names, .nimpl = 1, .can = can, .record = record };
+YK_GPU_OP(gather, GATHER, CHECK,
+	  GATHER_ALONG) = { .names = names, .nimpl = 1, .can = can, .record = record };

@@ -19,7 +19,8 @@ struct yk_gpu_build {
 	int n;
 	const char *define[YK_GPU_DEFINES]; // "TM" becomes -DTM=4
 	int64_t value[YK_GPU_DEFINES];
-	size_t sized; // bytes of the kernel's LOCAL_SIZED array, which launches assign; 0: it has none
+	// bytes of the kernel's LOCAL_SIZED array, which launches assign; 0: it has none
+	size_t sized;
 	bool wgmma;   // the file uses wgmma.cl
 };
 
@@ -42,7 +43,8 @@ struct yk_gpu_device {
 	// tiles
 	struct yoke_device_info info;
 	size_t max_group, max_items[2], local_bytes;
-	// max bytes of a LOCAL_SIZED array, if kernels copy to local memory asynchronously; otherwise 0
+	// max bytes of a LOCAL_SIZED array, if kernels copy to local memory asynchronously;
+	// otherwise 0
 	size_t sized_bytes;
 	int64_t max_groups; // max groups along the first axis, whatever their size; 0: unlimited
 	int vector; // floats per native vector: 1, 2, 4, 8, 16
@@ -111,8 +113,8 @@ int yk_gpu_fail(const struct yk_gpu_device *, const char *call, int code);
 int yk_gpu_check(const struct yk_gpu_device *, const char *call, int code);
 // Reports a compile error: the full compiler output goes to the log, its beginning to the error.
 // Returns EUNSUPPORTED.
-int yk_gpu_build_failed(const struct yk_gpu_device *, const char *call, int code, const char *kernel,
-			const char *options, const char *message);
+int yk_gpu_build_failed(const struct yk_gpu_device *, const char *call, int code,
+			const char *kernel, const char *options, const char *message);
 // Records a formatted error message; returns code.
 int yk_gpu_error(int code, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 // While set, failures on this thread are expected results of a trial: they go to the log and are
@@ -173,13 +175,14 @@ bool yk_gpu_units(const struct yk_gpu_device *, int dtype);
 
 // Runs a kernel whose only argument is a buffer, in groups of `group` items: uploads `bytes` bytes
 // from `data` and downloads them afterwards. The device must be open and locked.
-int yk_gpu_try(struct yk_gpu_device *, const struct yk_gpu_build *, size_t items, size_t group, void *data,
-	       size_t bytes);
+int yk_gpu_try(struct yk_gpu_device *, const struct yk_gpu_build *, size_t items, size_t group,
+	       void *data, size_t bytes);
 
 // ---- memory.c ----
 
 // Checks before an enqueue that the range lies in the segment.
-int yk_gpu_check_range(struct yk_gpu_queue *, const struct yk_gpu_segment *, uint64_t offset, uint64_t bytes);
+int yk_gpu_check_range(struct yk_gpu_queue *, const struct yk_gpu_segment *, uint64_t offset,
+		       uint64_t bytes);
 
 // Frees a buffer that may still be an argument of kernels.
 void yk_gpu_buffer_free(struct yk_gpu_device *, void *buffer, void *host);
@@ -209,8 +212,8 @@ void yk_gpu_event_free(void *event);
 
 // ---- between.c ----
 
-int yk_gpu_copy_between(void *queue, uint32_t to_device, void *to, uint64_t to_offset, uint32_t from_device,
-			void *from, uint64_t from_offset, uint64_t bytes);
+int yk_gpu_copy_between(void *queue, uint32_t to_device, void *to, uint64_t to_offset,
+			uint32_t from_device, void *from, uint64_t from_offset, uint64_t bytes);
 
 // ---- graph.c ----
 
@@ -224,8 +227,8 @@ bool yk_gpu_graph_adopt(struct yk_gpu_queue *, void *const *tables, size_t n);
 // ---- program.c ----
 
 // Compiles a file of cl/, preceded by the code generated for the op's map, if it has one.
-int yk_gpu_program_file(struct yk_gpu_device *, const struct yk_gpu_build *, const struct yoke_op *map,
-			void **to);
+int yk_gpu_program_file(struct yk_gpu_device *, const struct yk_gpu_build *,
+			const struct yoke_op *map, void **to);
 // Compiles a kernel text of an application; `entry` is the kernel that will be used.
 int yk_gpu_program_text(struct yk_gpu_device *, const char *text, const char *entry, void **to);
 
@@ -238,9 +241,11 @@ void yk_gpu_flag(struct yk_gpu_build *, const char *name, bool set);
 void yk_gpu_define_warp(struct yk_gpu_build *, const struct yk_gpu_device *);
 // Returns a kernel of a file of cl/. The program is compiled on first use, once for all of its
 // kernels. The caller holds the device's lock; also in the next two functions.
-int yk_gpu_kernel_file(struct yk_gpu_device *, const struct yk_gpu_build *, struct yk_gpu_entry **to);
+int yk_gpu_kernel_file(struct yk_gpu_device *, const struct yk_gpu_build *,
+		       struct yk_gpu_entry **to);
 // Creates a kernel of a built program, with the local memory that launches assign.
-int yk_gpu_kernel_new(struct yk_gpu_device *, void *program, const struct yk_gpu_build *, void **kernel);
+int yk_gpu_kernel_new(struct yk_gpu_device *, void *program, const struct yk_gpu_build *,
+		      void **kernel);
 // The same for a file that is compiled after the code generated for the op's map: one program per
 // form of map.
 int yk_gpu_kernel_map(struct yk_gpu_device *, const struct yoke_op *, const struct yoke_map_call *,
@@ -248,7 +253,8 @@ int yk_gpu_kernel_map(struct yk_gpu_device *, const struct yoke_op *, const stru
 
 // The same for an application's kernel text. Returns EUNSUPPORTED with the compiler's message if it
 // does not compile.
-int yk_gpu_kernel_source(struct yk_gpu_device *, const struct yoke_source *, struct yk_gpu_entry **to);
+int yk_gpu_kernel_source(struct yk_gpu_device *, const struct yoke_source *,
+			 struct yk_gpu_entry **to);
 
 // ---- the ops ----
 

@@ -38,8 +38,8 @@ int yk_gpu_graph_begin(void *queue)
 		return err ? err : yk_gpu_error(YOKE_ENOMEM, "no memory for a graph's record");
 	g->device = q->device;
 	g->queues = q->reports;
-	if ((err = yk_gpu_reports_new(q->device, &g->reports)) || (err = yk_gpu_reports_ready(q, g->reports)) ||
-	    (err = yk_gpu_driver.graph_begin(q))) {
+	if ((err = yk_gpu_reports_new(q->device, &g->reports)) ||
+	    (err = yk_gpu_reports_ready(q, g->reports)) || (err = yk_gpu_driver.graph_begin(q))) {
 		free_graph(g);
 		return err;
 	}
@@ -76,8 +76,9 @@ int yk_gpu_graph_run(void *queue, void *graph)
 	if (err)
 		return err;
 	if (q->device != g->device)
-		return yk_gpu_error(YOKE_EINVAL, "a graph of %s:%u cannot run on a queue of %s:%u", yk_gpu_driver.name,
-				    g->device->index, yk_gpu_driver.name, q->device->index);
+		return yk_gpu_error(YOKE_EINVAL, "a graph of %s:%u cannot run on a queue of %s:%u",
+				    yk_gpu_driver.name, g->device->index, yk_gpu_driver.name,
+				    q->device->index);
 	q->busy = true;
 	err = yk_gpu_driver.graph_run(q, g->graph);
 	return err ? err : yk_gpu_reports_replay(q, g->reports);

@@ -19,8 +19,8 @@ struct largest {
 
 static bool is_vector(const struct yoke_view *v, int dtype, int64_t n)
 {
-	return v->kind == YOKE_VIEW_BUFFER && v->dtype == dtype && v->rank <= 1 && yk_gpu_elements(v) == n &&
-	       (v->rank == 0 || n < 2 || v->strides[0] == 1);
+	return v->kind == YOKE_VIEW_BUFFER && v->dtype == dtype && v->rank <= 1 &&
+	       yk_gpu_elements(v) == n && (v->rank == 0 || n < 2 || v->strides[0] == 1);
 }
 
 static uint64_t can(struct yk_gpu_device *d, const struct yoke_op *op)
@@ -34,7 +34,8 @@ static uint64_t can(struct yk_gpu_device *d, const struct yoke_op *op)
 	    (!d->cpu_like && (!yk_gpu_fits_group(d, ITEMS) || d->local_bytes < BINS * 4)))
 		return 0;
 	for (int i = 0; i < 3; i++)
-		if (yk_gpu_present(&op->out[i]) && !is_vector(&op->out[i], i == 1 ? yoke_i32 : yoke_f32, i == 2 ? n : k))
+		if (yk_gpu_present(&op->out[i]) &&
+		    !is_vector(&op->out[i], i == 1 ? yoke_i32 : yoke_f32, i == 2 ? n : k))
 			return 0;
 	return 1;
 }
@@ -67,8 +68,8 @@ static void in_args(struct yk_gpu_record *r, const struct yoke_op *op, const str
 }
 
 // Launches a kernel that uses only the workspace; round < 0: it has no round argument.
-static int on_counts(struct yk_gpu_record *r, const struct yoke_op *op, const struct largest *s, const char *name, int round,
-		     int64_t groups, size_t items)
+static int on_counts(struct yk_gpu_record *r, const struct yoke_op *op, const struct largest *s,
+		     const char *name, int round, int64_t groups, size_t items)
 {
 	const int err = begin(r, name);
 
@@ -84,8 +85,11 @@ static int on_counts(struct yk_gpu_record *r, const struct yoke_op *op, const st
 static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t impl)
 {
 	const size_t items = r->device->cpu_like ? 1 : ITEMS;
-	const int64_t n = yk_gpu_elements(&op->in[0]), max = r->device->cpu_like ? CPU_LIKE : PIECES;
-	struct largest s = { .n = n, .pieces = yk_gpu_min(max, yk_gpu_ceil_div(n, MIN_SIZE)), .k = op->attr[0].i,
+	const int64_t n = yk_gpu_elements(&op->in[0]),
+		      max = r->device->cpu_like ? CPU_LIKE : PIECES;
+	struct largest s = { .n = n,
+			     .pieces = yk_gpu_min(max, yk_gpu_ceil_div(n, MIN_SIZE)),
+			     .k = op->attr[0].i,
 			     .has_e = yk_gpu_present(&op->in[1]) };
 	int err = 0;
 

@@ -28,7 +28,8 @@ static void *add(struct yk_gpu_record *r, struct yk_gpu_list *l, size_t n, size_
 	return (char *)l->at + (l->n - n) * size;
 }
 
-static void add_arg(struct yk_gpu_record *r, enum yk_gpu_arg_kind kind, uint32_t operand, uint64_t word)
+static void add_arg(struct yk_gpu_record *r, enum yk_gpu_arg_kind kind, uint32_t operand,
+		    uint64_t word)
 {
 	struct yk_gpu_arg *a = add(r, &r->launches->arg, 1, sizeof *a);
 
@@ -159,7 +160,8 @@ int yk_gpu_table(struct yk_gpu_record *r, const uint64_t *words, size_t n, void 
 
 	if (!own)
 		return r->err;
-	int err = yk_gpu_driver.buffer_new(r->device, YOKE_SEGMENT_DEVICE, n * sizeof *words, words, own, &host);
+	int err = yk_gpu_driver.buffer_new(r->device, YOKE_SEGMENT_DEVICE, n * sizeof *words, words,
+					   own, &host);
 	if (err)
 		r->launches->table.n--;
 	else
@@ -167,7 +169,8 @@ int yk_gpu_table(struct yk_gpu_record *r, const uint64_t *words, size_t n, void 
 	return err;
 }
 
-void yk_gpu_arg_map(struct yk_gpu_record *r, const struct yoke_op *op, const struct yoke_map_call *call)
+void yk_gpu_arg_map(struct yk_gpu_record *r, const struct yoke_op *op,
+		    const struct yoke_map_call *call)
 {
 	for (uint32_t i = 0; i < call->narg; i++) {
 		const struct yoke_map_arg *a = &call->arg[i];
@@ -175,7 +178,8 @@ void yk_gpu_arg_map(struct yk_gpu_record *r, const struct yoke_op *op, const str
 			yk_gpu_arg_word(r, a->word);
 			continue;
 		}
-		const struct yoke_view *v = a->operand < op->nout ? &op->out[a->operand] : &op->in[a->operand - op->nout];
+		const struct yoke_view *v = a->operand < op->nout ? &op->out[a->operand] :
+								    &op->in[a->operand - op->nout];
 		if (a->kind == YOKE_MAP_ARG_SEGMENT)
 			yk_gpu_arg_segment(r, v);
 		else

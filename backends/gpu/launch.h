@@ -78,12 +78,14 @@ void yk_gpu_arg_offset(struct yk_gpu_record *, const struct yoke_view *);
 // Both segment and offset of a BUFFER view.
 void yk_gpu_arg_view(struct yk_gpu_record *, const struct yoke_view *);
 // The same, but if the view is absent, passes `dummy`, which the kernel does not read.
-void yk_gpu_arg_view_or(struct yk_gpu_record *, const struct yoke_view *, const struct yoke_view *dummy);
+void yk_gpu_arg_view_or(struct yk_gpu_record *, const struct yoke_view *,
+			const struct yoke_view *dummy);
 void yk_gpu_arg_mem(struct yk_gpu_record *, void *);
 // Records a MAP op, alone or as part of another op.
 int yk_gpu_map_record(struct yk_gpu_record *, const struct yoke_op *);
 // Records a copy of a view to one of the same dims, as part of another op.
-int yk_gpu_move_record(struct yk_gpu_record *, const struct yoke_op *, const struct yoke_view *from, const struct yoke_view *to);
+int yk_gpu_move_record(struct yk_gpu_record *, const struct yoke_op *, const struct yoke_view *from,
+		       const struct yoke_view *to);
 // Creates a buffer, owned by the record, that holds these words for kernels to read.
 int yk_gpu_table(struct yk_gpu_record *, const uint64_t *words, size_t n, void **to);
 // Passes a struct by value, in C layout.

@@ -31,8 +31,10 @@ struct job {
 
 static bool job_of(const struct yk_gpu_device *d, const struct yoke_op *op, struct job *j)
 {
-	*j = (struct job){ .op = op, .reduces = op->code == YOKE_OP_LIST_REDUCE,
-			   .chunk = d->cpu_like ? CHUNK_CPU_LIKE : CHUNK, .items = d->cpu_like ? 1 : ITEMS };
+	*j = (struct job){ .op = op,
+			   .reduces = op->code == YOKE_OP_LIST_REDUCE,
+			   .chunk = d->cpu_like ? CHUNK_CPU_LIKE : CHUNK,
+			   .items = d->cpu_like ? 1 : ITEMS };
 	if (yk_gpu_map_call(op, &j->call) < 0 || op->lists_in + op->lists_out > SEGMENTS)
 		return false;
 	while (j->items > 1 && (j->items > d->max_group || j->items > d->max_items[0]))
@@ -47,7 +49,8 @@ static bool job_of(const struct yk_gpu_device *d, const struct yoke_op *op, stru
 static bool is_number(const struct yoke_op *op, const struct yoke_view *v)
 {
 	return v->kind == YOKE_VIEW_SCALAR ||
-	       (yk_gpu_dense(v) && (yk_gpu_elements(v) == 1 || (v->rank == 1 && v->dims[0] == op->list)));
+	       (yk_gpu_dense(v) &&
+		(yk_gpu_elements(v) == 1 || (v->rank == 1 && v->dims[0] == op->list)));
 }
 
 static uint64_t can(struct yk_gpu_device *d, const struct yoke_op *op)
@@ -71,10 +74,11 @@ static uint64_t can(struct yk_gpu_device *d, const struct yoke_op *op)
 	if (!j.reduces)
 		return 1;
 	const int dtype = op->map->insn[op->map->out[0]].dtype;
-	return op->nattr >= 2 && op->attr[0].i >= YOKE_REDUCE_SUM && op->attr[0].i <= YOKE_REDUCE_MIN &&
-	       yk_gpu_real(dtype) && yk_gpu_dense_of(&op->out[0], dtype) &&
-	       op->attr[1].i >= 0 && op->attr[1].i <= 2 &&
-	       yk_gpu_elements(&op->out[0]) == (op->attr[1].i ? op->list + (op->attr[1].i == 2) : 1) &&
+	return op->nattr >= 2 && op->attr[0].i >= YOKE_REDUCE_SUM &&
+	       op->attr[0].i <= YOKE_REDUCE_MIN && yk_gpu_real(dtype) &&
+	       yk_gpu_dense_of(&op->out[0], dtype) && op->attr[1].i >= 0 && op->attr[1].i <= 2 &&
+	       yk_gpu_elements(&op->out[0]) ==
+		       (op->attr[1].i ? op->list + (op->attr[1].i == 2) : 1) &&
 	       (d->cpu_like || d->local_bytes >= ITEMS * 16);
 }
 
@@ -83,9 +87,11 @@ static int64_t chunks_of(const struct job *j, uint32_t tensor)
 	return yk_gpu_ceil_div(yk_gpu_elements(&j->op->in[tensor]), j->chunk);
 }
 
-static int kernel_of(struct yk_gpu_device *d, const struct job *j, const char *name, struct yk_gpu_entry **to)
+static int kernel_of(struct yk_gpu_device *d, const struct job *j, const char *name,
+		     struct yk_gpu_entry **to)
 {
-	struct yk_gpu_build b = { .file = j->reduces ? "list_reduce.cl" : "list_map.cl", .name = name };
+	struct yk_gpu_build b = { .file = j->reduces ? "list_reduce.cl" : "list_map.cl",
+				  .name = name };
 	size_t min = 4;
 
 	yk_gpu_define(&b, "CHUNK", j->chunk);
@@ -138,7 +144,8 @@ static int segment_number(const struct yk_gpu_record *r, struct batch *b, const 
 }
 
 // Adds tensor i. False: it needs too many segments, and the batch is unchanged.
-static bool batch_add(const struct yk_gpu_record *r, struct batch *b, const struct job *j, uint32_t i)
+static bool batch_add(const struct yk_gpu_record *r, struct batch *b, const struct job *j,
+		      uint32_t i)
 {
 	uint64_t *entry = b->words + b->args.tensors * (2 + j->lists);
 	const int had = b->segments;
@@ -158,7 +165,8 @@ static bool batch_add(const struct yk_gpu_record *r, struct batch *b, const stru
 	return true;
 }
 
-static int launch_join(struct yk_gpu_record *r, const struct job *j, const struct list_args *args, void *table)
+static int launch_join(struct yk_gpu_record *r, const struct job *j, const struct list_args *args,
+		       void *table)
 {
 	struct yk_gpu_entry *kernel;
 	int err = kernel_of(r->device, j, "list_join", &kernel);
@@ -188,7 +196,8 @@ static int batch_record(struct yk_gpu_record *r, const struct job *j, struct bat
 		return 0;
 	int err = kernel_of(r->device, j, name, &kernel);
 	if (!err && r->bound)
-		err = yk_gpu_table(r, b->words, (size_t)b->args.tensors * (size_t)(2 + j->lists), &table);
+		err = yk_gpu_table(r, b->words, (size_t)b->args.tensors * (size_t)(2 + j->lists),
+				   &table);
 	if (err)
 		return err;
 	yk_gpu_begin(r, kernel);
@@ -244,4 +253,5 @@ static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t im
 }
 
 static const char *const names[] = { "chunks" };
-YK_GPU_OP(list, LIST_MAP, LIST_REDUCE) = { .names = names, .nimpl = 1, .can = can, .record = record };
+YK_GPU_OP(list, LIST_MAP,
+	  LIST_REDUCE) = { .names = names, .nimpl = 1, .can = can, .record = record };

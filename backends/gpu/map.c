@@ -60,30 +60,33 @@ bool yk_gpu_fours(const struct yk_gpu_device *d, const struct yoke_map *m)
 
 	for (unsigned k = 0; k < m->ninsn; k++) {
 		const int op = m->insn[k].op, dtype = m->insn[k].dtype;
-		heavy |= dtype == yoke_f64 || op == YOKE_MAP_POW || op == YOKE_MAP_MOD || op == YOKE_MAP_NORMAL ||
-			 op == YOKE_MAP_SIN || op == YOKE_MAP_COS || (op == YOKE_MAP_DIV && !yk_gpu_real(dtype));
+		heavy |= dtype == yoke_f64 || op == YOKE_MAP_POW || op == YOKE_MAP_MOD ||
+			 op == YOKE_MAP_NORMAL || op == YOKE_MAP_SIN || op == YOKE_MAP_COS ||
+			 (op == YOKE_MAP_DIV && !yk_gpu_real(dtype));
 	}
 	return !heavy && !d->cpu_like && yk_gpu_driver.dialect == YOKE_DIALECT_CUDA;
 }
 
 // Returns 4 if rows can be accessed four elements at a time, which all operands' layouts must
 // allow; otherwise 1.
-static int64_t fours(const struct yk_gpu_device *d, const struct yoke_op *op, const struct yoke_map_call *call)
+static int64_t fours(const struct yk_gpu_device *d, const struct yoke_op *op,
+		     const struct yoke_map_call *call)
 {
 	if (call->count[1] % 4 || !yk_gpu_fours(d, op->map))
 		return 1;
 	for (uint32_t k = 0; k < op->nout + op->nin; k++) {
 		const struct yoke_view *v = k < op->nout ? &op->out[k] : &op->in[k - op->nout];
 		const size_t size = yk_gpu_bytes(v->dtype);
-		if (v->kind == YOKE_VIEW_BUFFER && (size == 2 || size == 4) && yk_gpu_elements(v) > 1 &&
-		    !yk_gpu_aligned(v, 4 * size))
+		if (v->kind == YOKE_VIEW_BUFFER && (size == 2 || size == 4) &&
+		    yk_gpu_elements(v) > 1 && !yk_gpu_aligned(v, 4 * size))
 			return 1;
 	}
 	return 4;
 }
 
 static int kernel_of(struct yk_gpu_device *d, const struct yoke_op *op,
-		     const struct yoke_map_call *call, int64_t four, int64_t each, struct yk_gpu_entry **to)
+		     const struct yoke_map_call *call, int64_t four, int64_t each,
+		     struct yk_gpu_entry **to)
 {
 	struct yk_gpu_build b = { .file = "map.cl", .name = "map" };
 

@@ -61,8 +61,8 @@ int yk_gpu_segment_wrap(uint32_t device, void *memory, uint64_t bytes, void **se
 		return err;
 	if (!(d = yk_gpu_device_at(device)))
 		return YOKE_ENODEV;
-	if (!memory || !bytes || bytes > d->info.max_segment || !(d->info.flags & YOKE_DEVICE_UNIFIED) ||
-	    (uintptr_t)memory % d->info.align)
+	if (!memory || !bytes || bytes > d->info.max_segment ||
+	    !(d->info.flags & YOKE_DEVICE_UNIFIED) || (uintptr_t)memory % d->info.align)
 		return YOKE_EUNSUPPORTED;
 	return make(d, YOKE_SEGMENT_DEVICE, memory, bytes, segment);
 }
@@ -83,7 +83,8 @@ void *yk_gpu_segment_host(void *segment)
 	return ((struct yk_gpu_segment *)segment)->host;
 }
 
-int yk_gpu_check_range(struct yk_gpu_queue *q, const struct yk_gpu_segment *s, uint64_t offset, uint64_t bytes)
+int yk_gpu_check_range(struct yk_gpu_queue *q, const struct yk_gpu_segment *s, uint64_t offset,
+		       uint64_t bytes)
 {
 	int err = yk_gpu_forked();
 	uint64_t end;
@@ -100,7 +101,8 @@ int yk_gpu_check_range(struct yk_gpu_queue *q, const struct yk_gpu_segment *s, u
 }
 
 // Also checks that the segment belongs to the queue's device, if a graph may record the operation.
-static int check_range(struct yk_gpu_queue *q, const struct yk_gpu_segment *s, uint64_t offset, uint64_t bytes)
+static int check_range(struct yk_gpu_queue *q, const struct yk_gpu_segment *s, uint64_t offset,
+		       uint64_t bytes)
 {
 	int err = yk_gpu_check_range(q, s, offset, bytes);
 
@@ -109,9 +111,9 @@ static int check_range(struct yk_gpu_queue *q, const struct yk_gpu_segment *s, u
 	if (q->graph && s->host)
 		return yk_gpu_error(YOKE_EUNSUPPORTED, "graphs cannot use host segments");
 	if (q->device != s->device)
-		return yk_gpu_error(YOKE_EUNSUPPORTED,
-				    "a queue of %s:%u cannot access a segment of %s:%u", yk_gpu_driver.name,
-				    q->device->index, yk_gpu_driver.name, s->device->index);
+		return yk_gpu_error(
+			YOKE_EUNSUPPORTED, "a queue of %s:%u cannot access a segment of %s:%u",
+			yk_gpu_driver.name, q->device->index, yk_gpu_driver.name, s->device->index);
 	return 0;
 }
 

@@ -35,8 +35,8 @@ static const struct tiling *tiling_of(const struct yk_gpu_device *d)
 	for (int i = 0; i < n; i++, t++) {
 		const size_t items_m = (size_t)t->items_m, items_n = (size_t)t->items_n;
 		const int local = BK * (t->items_m * t->m + t->items_n * t->n);
-		if (items_m * items_n <= d->max_group && items_n <= d->max_items[0] && items_m <= d->max_items[1] &&
-		    (size_t)local * sizeof(double) <= d->local_bytes)
+		if (items_m * items_n <= d->max_group && items_n <= d->max_items[0] &&
+		    items_m <= d->max_items[1] && (size_t)local * sizeof(double) <= d->local_bytes)
 			return t;
 	}
 	return NULL;
@@ -51,9 +51,16 @@ static struct moments moments_of(const struct yoke_op *op)
 {
 	const struct yoke_view *x = &op->in[0], *y = op->out;
 	const bool diagonal = op->attr[0].i;
-	struct moments s = { .rows = x->dims[0], .channels = x->dims[1], .rs = x->strides[0], .cs = x->strides[1],
-			     .ws = op->in[1].strides[0], .mean = y[1].strides[0], .low = y[3].strides[0], .high = y[4].strides[0],
-			     .square_row = diagonal ? 0 : y[2].strides[0], .square_column = y[2].strides[!diagonal] };
+	struct moments s = { .rows = x->dims[0],
+			     .channels = x->dims[1],
+			     .rs = x->strides[0],
+			     .cs = x->strides[1],
+			     .ws = op->in[1].strides[0],
+			     .mean = y[1].strides[0],
+			     .low = y[3].strides[0],
+			     .high = y[4].strides[0],
+			     .square_row = diagonal ? 0 : y[2].strides[0],
+			     .square_column = y[2].strides[!diagonal] };
 	const int64_t max = diagonal ? PIECES : SPACE / (s.channels * s.channels);
 
 	s.chunks = yk_gpu_min(CHUNKS, yk_gpu_ceil_div(s.rows, ROWS));
@@ -71,23 +78,28 @@ static uint64_t can(struct yk_gpu_device *d, const struct yoke_op *op)
 	if (op->nin != 2 || op->nout != 5 || op->nattr < 1)
 		return 0;
 	const struct yoke_view *x = &op->in[0], *w = &op->in[1];
-	if (x->kind != YOKE_VIEW_BUFFER || x->rank != 2 || (x->dtype != yoke_f32 && x->dtype != yoke_f64) ||
+	if (x->kind != YOKE_VIEW_BUFFER || x->rank != 2 ||
+	    (x->dtype != yoke_f32 && x->dtype != yoke_f64) ||
 	    (there(w) && (w->kind != YOKE_VIEW_BUFFER || w->dtype != x->dtype)))
 		return 0;
 	return x->dims[0] < INT32_MAX && x->dims[1] >= 1 && x->dims[1] <= CHANNELS &&
 	       d->info.max_args >= sizeof(struct moments) + 10 * 8 && yk_gpu_f64(d) && tiling_of(d);
 }
 
-static int launch_items(struct yk_gpu_record *r, const struct yk_gpu_entry *kernel, int64_t x, int64_t y, const char *name)
+static int launch_items(struct yk_gpu_record *r, const struct yk_gpu_entry *kernel, int64_t x,
+			int64_t y, const char *name)
 {
-	const size_t group[2] = { r->device->cpu_like ? 1 : (size_t)yk_gpu_min(64, (int64_t)kernel->group), 1 };
-	const size_t items[2] = { (size_t)yk_gpu_ceil_div(x, (int64_t)group[0]) * group[0], (size_t)y };
+	const size_t group[2] = {
+		r->device->cpu_like ? 1 : (size_t)yk_gpu_min(64, (int64_t)kernel->group), 1
+	};
+	const size_t items[2] = { (size_t)yk_gpu_ceil_div(x, (int64_t)group[0]) * group[0],
+				  (size_t)y };
 
 	return yk_gpu_launch(r, 2, items, group, name);
 }
 
-static int kernel_of(struct yk_gpu_record *r, const struct yoke_op *op, const struct tiling *t, const char *name,
-		     struct yk_gpu_entry **to)
+static int kernel_of(struct yk_gpu_record *r, const struct yoke_op *op, const struct tiling *t,
+		     const char *name, struct yk_gpu_entry **to)
 {
 	struct yk_gpu_build b = { .file = "moments.cl", .name = name };
 
@@ -105,7 +117,8 @@ static int kernel_of(struct yk_gpu_record *r, const struct yoke_op *op, const st
 }
 
 // Arguments common to the kernels that read x: workspace, x, weights.
-static void reads(struct yk_gpu_record *r, const struct yk_gpu_entry *kernel, const struct yoke_op *op, const struct moments *s)
+static void reads(struct yk_gpu_record *r, const struct yk_gpu_entry *kernel,
+		  const struct yoke_op *op, const struct moments *s)
 {
 	yk_gpu_begin(r, kernel);
 	yk_gpu_arg_view(r, &op->workspace);
@@ -114,7 +127,8 @@ static void reads(struct yk_gpu_record *r, const struct yk_gpu_entry *kernel, co
 	yk_gpu_arg_struct(r, s, sizeof *s);
 }
 
-static int sums(struct yk_gpu_record *r, const struct yoke_op *op, const struct tiling *t, const struct moments *s)
+static int sums(struct yk_gpu_record *r, const struct yoke_op *op, const struct tiling *t,
+		const struct moments *s)
 {
 	static const int results[] = { 0, 1, 3, 4 };
 	struct yk_gpu_entry *kernel;
@@ -136,7 +150,8 @@ static int sums(struct yk_gpu_record *r, const struct yoke_op *op, const struct 
 	return launch_items(r, kernel, s->channels, 1, "moments_join");
 }
 
-static int squares(struct yk_gpu_record *r, const struct yoke_op *op, const struct tiling *t, const struct moments *s)
+static int squares(struct yk_gpu_record *r, const struct yoke_op *op, const struct tiling *t,
+		   const struct moments *s)
 {
 	const bool diagonal = op->attr[0].i;
 	struct yk_gpu_entry *kernel;
@@ -144,11 +159,15 @@ static int squares(struct yk_gpu_record *r, const struct yoke_op *op, const stru
 
 	if (!err && s->pieces) {
 		const size_t group[3] = { (size_t)t->items_n, (size_t)t->items_m, 1 };
-		const size_t items[3] = { (size_t)yk_gpu_ceil_div(s->channels, t->items_n * t->n) * group[0],
-					  (size_t)yk_gpu_ceil_div(s->channels, t->items_m * t->m) * group[1], (size_t)s->pieces };
+		const size_t items[3] = {
+			(size_t)yk_gpu_ceil_div(s->channels, t->items_n * t->n) * group[0],
+			(size_t)yk_gpu_ceil_div(s->channels, t->items_m * t->m) * group[1],
+			(size_t)s->pieces
+		};
 		reads(r, kernel, op, s);
-		err = diagonal ? launch_items(r, kernel, s->channels, s->pieces, "moments_products") :
-				 yk_gpu_launch(r, 3, items, group, "moments_products");
+		err = diagonal ?
+			      launch_items(r, kernel, s->channels, s->pieces, "moments_products") :
+			      yk_gpu_launch(r, 3, items, group, "moments_products");
 	}
 	if (!err)
 		err = kernel_of(r, op, t, "moments_square", &kernel);
@@ -168,7 +187,8 @@ static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t im
 	const int64_t square = op->attr[0].i ? s.channels : s.channels * s.channels;
 
 	(void)impl;
-	yk_gpu_workspace(r, (uint64_t)((4 * s.chunks + 1) * s.channels + s.pieces * square) * sizeof(double));
+	yk_gpu_workspace(r, (uint64_t)((4 * s.chunks + 1) * s.channels + s.pieces * square) *
+				    sizeof(double));
 	int err = sums(r, op, t, &s);
 	return err || !there(&op->out[2]) ? err : squares(r, op, t, &s);
 }

@@ -156,7 +156,8 @@ static struct copy copy_of(const struct yk_gpu_device *d, const struct yoke_view
 			  .value = x->kind == YOKE_VIEW_SCALAR,
 			  .shift = shift,
 			  .tile = d->cpu_like ? 64 : 32 };
-	const bool fits = d->cpu_like || (yk_gpu_fits_group(d, ITEMS) && d->local_bytes >= 33 * 32 * 8);
+	const bool fits =
+		d->cpu_like || (yk_gpu_fits_group(d, ITEMS) && d->local_bytes >= 33 * 32 * 8);
 
 	yk_gpu_axes_of(&c.axes, l.rank, l.dims, 2, (const int64_t *const[]){ l.to, l.from });
 	c.tiles = fits && take_tiles(&c.axes);
@@ -226,7 +227,8 @@ static int copy(struct yk_gpu_record *r, const struct yoke_op *op, const struct 
 	return yk_gpu_launch_groups(r, groups, r->device->cpu_like ? 1 : ITEMS, "a copy");
 }
 
-int yk_gpu_move_record(struct yk_gpu_record *r, const struct yoke_op *op, const struct yoke_view *from, const struct yoke_view *to)
+int yk_gpu_move_record(struct yk_gpu_record *r, const struct yoke_op *op,
+		       const struct yoke_view *from, const struct yoke_view *to)
 {
 	return copy(r, op, from, to, 0);
 }
@@ -274,12 +276,12 @@ static int take_starts(const struct yoke_op *op, struct yoke_view *part)
 			continue;
 		memcpy(&value, &start->offset, sizeof value);
 		if (value < 0 || value > max)
-			return yk_gpu_error(YOKE_ERANGE,
-					    "%s (step %llu): start %lld of axis %d is not in 0..%lld: "
-					    "%lld of %lld elements", name_of(op),
-					    (unsigned long long)op->id, (long long)value, i,
-					    (long long)max, (long long)dims[i],
-					    (long long)whole->dims[i]);
+			return yk_gpu_error(
+				YOKE_ERANGE,
+				"%s (step %llu): start %lld of axis %d is not in 0..%lld: "
+				"%lld of %lld elements",
+				name_of(op), (unsigned long long)op->id, (long long)value, i,
+				(long long)max, (long long)dims[i], (long long)whole->dims[i]);
 		part->offset += (uint64_t)(value * whole->strides[i]) * yk_gpu_bytes(part->dtype);
 	}
 	return 0;
@@ -337,4 +339,5 @@ static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t im
 }
 
 static const char *const names[] = { "planes" };
-YK_GPU_OP(move, MOVE, SLICE_AT, SLICE_UPDATE_AT) = { .names = names, .nimpl = 1, .can = can, .record = record };
+YK_GPU_OP(move, MOVE, SLICE_AT,
+	  SLICE_UPDATE_AT) = { .names = names, .nimpl = 1, .can = can, .record = record };

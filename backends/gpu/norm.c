@@ -32,8 +32,18 @@ static struct parts parts_of(const struct yoke_op *op)
 {
 	static const struct yoke_view none = { .kind = YOKE_VIEW_NONE };
 	const struct yoke_view *in = op->in, *out = op->out;
-	struct parts p = { &in[0], &in[1], &none, &none, &none, &none, &out[0], &none, &none,
-			   op->code == YOKE_OP_LAYER_NORM_BACKWARD || op->code == YOKE_OP_RMS_NORM_BACKWARD };
+	struct parts p = {
+		&in[0],
+		&in[1],
+		&none,
+		&none,
+		&none,
+		&none,
+		&out[0],
+		&none,
+		&none,
+		op->code == YOKE_OP_LAYER_NORM_BACKWARD || op->code == YOKE_OP_RMS_NORM_BACKWARD
+	};
 
 	switch (op->code) {
 	case YOKE_OP_LAYER_NORM:
@@ -112,7 +122,9 @@ static struct norm_args args_of(const struct yk_gpu_device *d, const struct yoke
 
 static int width_of(const struct yk_gpu_device *d, const struct parts *p)
 {
-	const struct yoke_view *const rows[] = { p->x, p->w, p->b, p->g, p->out, p->dw, p->db, NULL };
+	const struct yoke_view *const rows[] = {
+		p->x, p->w, p->b, p->g, p->out, p->dw, p->db, NULL
+	};
 
 	return yk_gpu_row_width(d, rows, yk_gpu_cols(p->x));
 }
@@ -204,4 +216,5 @@ static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t im
 }
 
 static const char *const names[] = { "rows" };
-YK_GPU_OP(norm, LAYER_NORM, LAYER_NORM_BACKWARD, RMS_NORM, RMS_NORM_BACKWARD) = { .names = names, .nimpl = 1, .can = can, .record = record };
+YK_GPU_OP(norm, LAYER_NORM, LAYER_NORM_BACKWARD, RMS_NORM,
+	  RMS_NORM_BACKWARD) = { .names = names, .nimpl = 1, .can = can, .record = record };

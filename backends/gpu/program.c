@@ -27,7 +27,8 @@ static char *binary_key(const struct yk_gpu_device *d, const char *text,
 	return key;
 }
 
-static void *from_cache(struct yk_gpu_device *d, const char *key, size_t key_bytes, const char *options)
+static void *from_cache(struct yk_gpu_device *d, const char *key, size_t key_bytes,
+			const char *options)
 {
 	int64_t bytes = yk_gpu_host->cache_get(key, key_bytes, NULL, 0);
 	void *program = NULL;
@@ -112,8 +113,8 @@ static int options_of(struct yk_gpu_device *d, const struct yk_gpu_build *b, cha
 
 // ---- programs ----
 
-static int build(struct yk_gpu_device *d, const struct yoke_op *map, const char *text, const char *options,
-		 const char *name, void **to)
+static int build(struct yk_gpu_device *d, const struct yoke_op *map, const char *text,
+		 const char *options, const char *name, void **to)
 {
 	char *source;
 	int err = source_of(map, text, &source);
@@ -125,8 +126,8 @@ static int build(struct yk_gpu_device *d, const struct yoke_op *map, const char 
 	return err;
 }
 
-int yk_gpu_program_file(struct yk_gpu_device *d, const struct yk_gpu_build *b, const struct yoke_op *map,
-			void **to)
+int yk_gpu_program_file(struct yk_gpu_device *d, const struct yk_gpu_build *b,
+			const struct yoke_op *map, void **to)
 {
 	char options[OPTIONS], text[100];
 	int err = options_of(d, b, options, sizeof options);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// QLINEAR: cl/qlinear_rows.cl for few rows of x, and with YOKE_QUANT_BY_ROW; for more, cl/qlinear_matrix.cl with matrix units and
-// cl/qlinear_tiles.cl without. Many rows of 16-bit x are left to the decomposition where a vendor's
-// library multiplies faster: w is dequantized to x's dtype, and the product is a CONTRACT.
+// QLINEAR: cl/qlinear_rows.cl for few rows of x, and with YOKE_QUANT_BY_ROW; for more,
+// cl/qlinear_matrix.cl with matrix units and cl/qlinear_tiles.cl without. Many rows of 16-bit x are
+// left to the decomposition where a vendor's library multiplies faster: w is dequantized to x's
+// dtype, and the product is a CONTRACT.
 #include "config.h"
 
 #include "contract.h"
@@ -40,8 +41,10 @@ static bool is_by_row(const struct yoke_op *op)
 	return op->nattr > 3 && op->attr[3].i;
 }
 
-// The number of items decides the order of sums; with by_row it does not depend on the number of rows.
-static struct few few_of(const struct yk_gpu_device *d, const struct yoke_op *op, const struct qlinear *s)
+// The number of items decides the order of sums; with by_row it does not depend on the number of
+// rows.
+static struct few few_of(const struct yk_gpu_device *d, const struct yoke_op *op,
+			 const struct qlinear *s)
 {
 	struct few f = { .rows = 1, .columns = 4, .items = d->warp ? (size_t)d->warp : 32 };
 
@@ -242,7 +245,8 @@ static int record_rows(struct yk_gpu_record *r, const struct yoke_op *op, const 
 	const struct few f = few_of(r->device, op, s);
 	struct launch l = { .build = { .file = "qlinear_rows.cl", .name = "qlinear_rows" },
 			    .group = { f.items, 1 } };
-	const int64_t chunks = yk_gpu_ceil_div(s->n, f.columns), tiles = yk_gpu_ceil_div(s->m, f.rows);
+	const int64_t chunks = yk_gpu_ceil_div(s->n, f.columns),
+		      tiles = yk_gpu_ceil_div(s->m, f.rows);
 
 	yk_gpu_define(&l.build, "ROWS", f.rows);
 	yk_gpu_define(&l.build, "COLUMNS", f.columns);

@@ -202,7 +202,8 @@ int yk_gpu_event_elapsed(void *from, void *to, uint64_t *nanoseconds)
 	if (err)
 		return err;
 	if (!f || !t || !f->queue->profiled || !t->queue->profiled)
-		return yk_gpu_error(YOKE_EUNSUPPORTED, "execution times are recorded only with %s=1",
+		return yk_gpu_error(YOKE_EUNSUPPORTED,
+				    "execution times are recorded only with %s=1",
 				    yk_gpu_driver.profile->name);
 	if ((err = wait_for(f)) || (err = wait_for(t)))
 		return err;

@@ -73,7 +73,8 @@ static int record(struct yk_gpu_record *r, const struct yoke_op *op, bool bound)
 	r->op = *op;
 	r->op.out = v;
 	r->op.in = v + op->nout;
-	r->op.workspace = (struct yoke_view){ .segment = yk_gpu_mark_of(n), .dtype = yoke_u8, .rank = 1 };
+	r->op.workspace =
+		(struct yoke_view){ .segment = yk_gpu_mark_of(n), .dtype = yoke_u8, .rank = 1 };
 	int err = r->kind->record(r, &r->op, r->impl);
 	err = err ? err : r->err;
 	yk_gpu_abort_launch(r);
@@ -84,8 +85,8 @@ static int record(struct yk_gpu_record *r, const struct yoke_op *op, bool bound)
 	return err;
 }
 
-int yk_gpu_record_new(struct yk_gpu_device *d, const struct yk_gpu_op *kind, const struct yoke_op *op,
-		      uint32_t impl, struct yk_gpu_record **to)
+int yk_gpu_record_new(struct yk_gpu_device *d, const struct yk_gpu_op *kind,
+		      const struct yoke_op *op, uint32_t impl, struct yk_gpu_record **to)
 {
 	struct yk_gpu_record *r = calloc(1, sizeof *r);
 
@@ -150,7 +151,8 @@ static bool same_places(const struct yk_gpu_record *r, const struct yoke_op *op)
 	const struct yk_gpu_position *p = r->launches->place;
 
 	for (uint32_t k = 0; p && k < views_of(op); k++)
-		if (p[k].segment != view_of(op, k)->segment || p[k].offset != view_of(op, k)->offset)
+		if (p[k].segment != view_of(op, k)->segment ||
+		    p[k].offset != view_of(op, k)->offset)
 			return false;
 	return p;
 }
@@ -168,7 +170,8 @@ static int record_here(struct yk_gpu_record *r, const struct yoke_op *op)
 	if (!(l->place = malloc((n + 1) * sizeof *l->place)))
 		return 0; // will be recorded again at the next run
 	for (uint32_t k = 0; k < n; k++)
-		l->place[k] = (struct yk_gpu_position){ view_of(op, k)->segment, view_of(op, k)->offset };
+		l->place[k] =
+			(struct yk_gpu_position){ view_of(op, k)->segment, view_of(op, k)->offset };
 	return 0;
 }
 
@@ -196,10 +199,14 @@ static int set_arg(const struct run *x, void *kernel, struct yk_gpu_arg *a)
 	void *buffer = NULL;
 
 	switch (a->kind) {
-	case YK_GPU_ARG_BYTES: return yk_gpu_driver.arg(kernel, a->index, a->operand, (const char *)data->at + word);
+	case YK_GPU_ARG_BYTES:
+		return yk_gpu_driver.arg(kernel, a->index, a->operand,
+					 (const char *)data->at + word);
 	case YK_GPU_ARG_OFFSET: word += operand(x, a->operand)->offset; break;
 	case YK_GPU_ARG_SLOT: word = x->slot; break;
-	case YK_GPU_ARG_SEGMENT: buffer = ((struct yk_gpu_segment *)operand(x, a->operand)->segment)->buffer; break;
+	case YK_GPU_ARG_SEGMENT:
+		buffer = ((struct yk_gpu_segment *)operand(x, a->operand)->segment)->buffer;
+		break;
 	case YK_GPU_ARG_SLOTS: buffer = yk_gpu_report_slots(x->queue); break;
 	}
 	if (buffer) {
@@ -227,8 +234,8 @@ static int launch_failed(const struct yk_gpu_queue *q, const struct yk_gpu_launc
 {
 	char call[300], sizes[2][64];
 
-	snprintf(call, sizeof call, "%.30s of %.60s, %s work items in groups of %s", yk_gpu_driver.launch_call,
-		 l->name, sizes_text(sizes[0], l->dims, l->items),
+	snprintf(call, sizeof call, "%.30s of %.60s, %s work items in groups of %s",
+		 yk_gpu_driver.launch_call, l->name, sizes_text(sizes[0], l->dims, l->items),
 		 sizes_text(sizes[1], l->dims, l->group));
 	return yk_gpu_fail(q->device, call, code);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// RECURRENT and RECURRENT_BACKWARD: cl/recurrent.cl. Layers of few units take all steps in one launch,
-// others a launch per step.
+// RECURRENT and RECURRENT_BACKWARD: cl/recurrent.cl. Layers of few units take all steps in one
+// launch, others a launch per step.
 #include "config.h"
 
 #include "launch.h"
@@ -50,7 +50,8 @@ static uint64_t can(struct yk_gpu_device *d, const struct yoke_op *op)
 	const unsigned char *order = back ? backward : forward;
 	const uint32_t nin = back ? 10 : 6, nout = back ? 4 : 5;
 
-	if (op->nin != nin || op->nout != nout || op->nattr != 2 || op->attr[0].i < 0 || op->attr[0].i > GRU)
+	if (op->nin != nin || op->nout != nout || op->nattr != 2 || op->attr[0].i < 0 ||
+	    op->attr[0].i > GRU)
 		return 0;
 	const struct yoke_view *w = &op->in[!back];
 	if (w->kind != YOKE_VIEW_BUFFER || !yk_gpu_f32_or_f64(d, w->dtype))
@@ -103,8 +104,8 @@ static int pack(struct yk_gpu_record *r, const struct yoke_op *op, const struct 
 	return yk_gpu_move_record(r, op, &from, &to);
 }
 
-static int launch(struct yk_gpu_record *r, const struct yoke_op *op, const struct yk_gpu_entry *kernel,
-		  const struct recurrent *a, int items)
+static int launch(struct yk_gpu_record *r, const struct yoke_op *op,
+		  const struct yk_gpu_entry *kernel, const struct recurrent *a, int items)
 {
 	const bool back = is_backward(op);
 	const struct yoke_view *any = &op->in[!back];
@@ -115,15 +116,18 @@ static int launch(struct yk_gpu_record *r, const struct yoke_op *op, const struc
 			yk_gpu_arg_view_or(r, operand(op, i), any);
 	yk_gpu_arg_view(r, &op->workspace);
 	yk_gpu_arg_struct(r, a, sizeof *a);
-	return yk_gpu_launch_groups(r, yk_gpu_max_groups(r->device, a->blocks * a->tiles), (size_t)items,
-				    kernel->build.name);
+	return yk_gpu_launch_groups(r, yk_gpu_max_groups(r->device, a->blocks * a->tiles),
+				    (size_t)items, kernel->build.name);
 }
 
 static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t impl)
 {
 	const bool back = is_backward(op), cpu_like = r->device->cpu_like;
 	const struct yoke_view *y = back ? &op->in[4] : &op->out[0], *w = &op->in[!back];
-	struct recurrent a = { .steps = y->dims[0], .rows = y->dims[1], .units = y->dims[2], .reverse = op->attr[1].i };
+	struct recurrent a = { .steps = y->dims[0],
+			       .rows = y->dims[1],
+			       .units = y->dims[2],
+			       .reverse = op->attr[1].i };
 	const int64_t gates = gates_of(op), state = a.rows * a.units;
 	int64_t items = cpu_like ? 1 : ITEMS, across = cpu_like ? 1 : SPAN;
 	struct yk_gpu_entry *kernel;
@@ -142,9 +146,11 @@ static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t im
 	const int64_t rows = a.tiles * a.blocks >= BUSY || cpu_like ? ROWS : 1;
 	a.tiles = yk_gpu_ceil_div(a.rows, items / across * rows);
 
-	yk_gpu_workspace(r, (uint64_t)(back ? state * (2 + 2 * gates) : gates * a.units * a.units + 3 * state) *
+	yk_gpu_workspace(r, (uint64_t)(back ? state * (2 + 2 * gates) :
+					      gates * a.units * a.units + 3 * state) *
 				    yk_gpu_bytes(w->dtype));
-	struct yk_gpu_build b = { .file = "recurrent.cl", .name = back ? "recurrent_backward" : "recurrent" };
+	struct yk_gpu_build b = { .file = "recurrent.cl",
+				  .name = back ? "recurrent_backward" : "recurrent" };
 	yk_gpu_define(&b, "CELL", op->attr[0].i);
 	yk_gpu_define(&b, "DTYPE", w->dtype);
 	yk_gpu_flag(&b, "USE_F64", w->dtype == yoke_f64);
@@ -155,7 +161,8 @@ static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t im
 	int err = back ? 0 : pack(r, op, w);
 	if (!err)
 		err = yk_gpu_kernel_file(r->device, &b, &kernel);
-	const int64_t last = a.steps + back; // a further step for the derivatives by the states before the first
+	// a further step for the derivatives by the states before the first
+	const int64_t last = a.steps + back;
 	for (int64_t s = 0; s < last && !err; s = a.end) {
 		a.begin = s;
 		a.end = at_once ? last : s + 1;
@@ -165,4 +172,5 @@ static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t im
 }
 
 static const char *const names[] = { "steps" };
-YK_GPU_OP(recurrent, RECURRENT, RECURRENT_BACKWARD) = { .names = names, .nimpl = 1, .can = can, .record = record };
+YK_GPU_OP(recurrent, RECURRENT,
+	  RECURRENT_BACKWARD) = { .names = names, .nimpl = 1, .can = can, .record = record };

@@ -181,7 +181,9 @@ static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t im
 	if (r->device->cpu_like) {
 		items[0] = (size_t)yk_gpu_ceil_div(units, s->each);
 	} else if (j.columns) {
-		items[0] = (size_t)yk_gpu_max_groups(r->device, yk_gpu_ceil_div(s->c, (int64_t)j.items)) * j.items;
+		items[0] = (size_t)yk_gpu_max_groups(r->device,
+						     yk_gpu_ceil_div(s->c, (int64_t)j.items)) *
+			   j.items;
 		items[1] = (size_t)(s->r * s->segments);
 	} else {
 		items[0] = (size_t)yk_gpu_max_groups(r->device, units) * j.items;
@@ -191,7 +193,8 @@ static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t im
 		return err;
 	const size_t group = r->device->cpu_like ? 1 : j.items;
 	const int64_t groups = yk_gpu_ceil_div(yk_gpu_ceil_div(j.outputs, s->join), (int64_t)group);
-	return launch(r, op, &j, "reduce_join", (const size_t[]){ (size_t)groups * group, 1 }, group);
+	return launch(r, op, &j, "reduce_join", (const size_t[]){ (size_t)groups * group, 1 },
+		      group);
 }
 
 static const char *const names[] = { "two-pass" };

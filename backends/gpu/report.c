@@ -120,8 +120,8 @@ static int clear_slots(struct yk_gpu_queue *q, void *slots)
 int yk_gpu_reports_ready(struct yk_gpu_queue *q, struct yk_gpu_reports *r)
 {
 	void *host = NULL;
-	int err = yk_gpu_driver.buffer_new(q->device, YOKE_SEGMENT_DEVICE, SLOTS * sizeof(struct slot), NULL,
-					   &r->slots, &host);
+	int err = yk_gpu_driver.buffer_new(q->device, YOKE_SEGMENT_DEVICE,
+					   SLOTS * sizeof(struct slot), NULL, &r->slots, &host);
 
 	return err ? err : clear_slots(q, r->slots);
 }
@@ -131,8 +131,10 @@ static int read_slots(struct yk_gpu_queue *q, void *slots, struct batch *b)
 {
 	struct yk_gpu_reports *r = q->reports;
 	void *host = NULL;
-	int err = r->area ? 0 : yk_gpu_driver.buffer_new(q->device, YOKE_SEGMENT_HOST,
-							 PINNED * SLOTS * sizeof(struct slot), NULL, &r->area, &host);
+	int err = r->area ? 0 :
+			    yk_gpu_driver.buffer_new(q->device, YOKE_SEGMENT_HOST,
+						     PINNED * SLOTS * sizeof(struct slot), NULL,
+						     &r->area, &host);
 
 	if (!err && host)
 		r->pinned = host;
@@ -178,8 +180,11 @@ int yk_gpu_report_slot(struct yk_gpu_queue *q, const struct yk_gpu_report *what,
 	int err = r->slots ? 0 : yk_gpu_reports_ready(q, r);
 
 	if (!err && r->open && r->open->n == SLOTS)
-		err = q->graph ? yk_gpu_error(YOKE_EUNSUPPORTED, "a graph with more than %d ops that can report errors", SLOTS) :
-				 read_slots(q, r->slots, r->open);
+		err = q->graph ?
+			      yk_gpu_error(YOKE_EUNSUPPORTED,
+					   "a graph with more than %d ops that can report errors",
+					   SLOTS) :
+			      read_slots(q, r->slots, r->open);
 	if (err)
 		return err;
 	if (!r->open && !(r->open = calloc(1, sizeof *r->open)))
@@ -194,7 +199,8 @@ void *yk_gpu_report_slots(const struct yk_gpu_queue *q)
 	return q->reports->slots;
 }
 
-int yk_gpu_report_length(struct yk_gpu_record *r, const char *op, const struct yoke_view *v, int64_t max)
+int yk_gpu_report_length(struct yk_gpu_record *r, const char *op, const struct yoke_view *v,
+			 int64_t max)
 {
 	const struct yk_gpu_build b = { .file = "report_length.cl", .name = "report_length" };
 	const size_t one = 1;
@@ -240,19 +246,26 @@ static int report_error(const struct yk_gpu_report *what, const struct slot *s)
 			 (long long)s->max);
 		break;
 	case YK_GPU_CHAIN:
-		snprintf(text, sizeof text, "in row %u z or an element of a, b or c is infinite or NaN, or z is an eigenvalue", s->first);
+		snprintf(
+			text, sizeof text,
+			"in row %u z or an element of a, b or c is infinite or NaN, or z is an eigenvalue",
+			s->first);
 		break;
 	case YK_GPU_GROUPS:
-		snprintf(text, sizeof text, "group %u begins at row %lld, which is not in %lld..%lld", s->first,
+		snprintf(text, sizeof text,
+			 "group %u begins at row %lld, which is not in %lld..%lld", s->first,
 			 (long long)s->value, (long long)s->max, (long long)what->max);
 		break;
 	case YK_GPU_PAGES:
-		snprintf(text, sizeof text, "the row of query %u of %lld, or one of its pages, does not exist", s->first,
-			 (long long)what->max);
+		snprintf(text, sizeof text,
+			 "the row of query %u of %lld, or one of its pages, does not exist",
+			 s->first, (long long)what->max);
 		break;
 	case YK_GPU_SEQUENCES:
-		snprintf(text, sizeof text, "the steps, the labels or a target of sequence %u of %lld are out of range",
-			 s->first, (long long)what->max);
+		snprintf(
+			text, sizeof text,
+			"the steps, the labels or a target of sequence %u of %lld are out of range",
+			s->first, (long long)what->max);
 		break;
 	default:
 		snprintf(text, sizeof text, "element %u of %lld is not finite", s->first,

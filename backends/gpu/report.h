@@ -12,7 +12,8 @@ int yk_gpu_report_slot(struct yk_gpu_queue *, const struct yk_gpu_report *, uint
 void *yk_gpu_report_slots(const struct yk_gpu_queue *);
 // Records a launch that reports, as YK_GPU_LENGTH, a value outside 0..max in a BUFFER of i64 of
 // rank 0 or 1.
-int yk_gpu_report_length(struct yk_gpu_record *, const char *op, const struct yoke_view *, int64_t max);
+int yk_gpu_report_length(struct yk_gpu_record *, const char *op, const struct yoke_view *,
+			 int64_t max);
 
 // ---- for queues and events ----
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// RESOLVENT and RESOLVENT_BACKWARD: cl/resolvent.cl and cl/resolvent_backward.cl; f32, f16 and bf16,
-// and f64 where the device supports it. One launch if a group can hold a row; otherwise one launch
-// computes the links of the row's parts, and another uses them.
+// RESOLVENT and RESOLVENT_BACKWARD: cl/resolvent.cl and cl/resolvent_backward.cl; f32, f16 and
+// bf16, and f64 where the device supports it. One launch if a group can hold a row; otherwise one
+// launch computes the links of the row's parts, and another uses them.
 #include "config.h"
 
 #include <string.h>
@@ -53,10 +53,17 @@ static bool halves(const struct yoke_op *op)
 // where all tensors allow it.
 static bool outer(const struct yoke_op *op, struct chain_args *s)
 {
-	const struct yoke_view *a = &op->in[0], *all[] = { a, &op->in[1], &op->in[2], &op->in[3], is_backward(op) ? &op->in[4] : a,
-							   &op->out[0], &op->out[1], is_backward(op) ? &op->out[2] : a,
+	const struct yoke_view *a = &op->in[0], *all[] = { a,
+							   &op->in[1],
+							   &op->in[2],
+							   &op->in[3],
+							   is_backward(op) ? &op->in[4] : a,
+							   &op->out[0],
+							   &op->out[1],
+							   is_backward(op) ? &op->out[2] : a,
 							   is_backward(op) ? &op->out[3] : a };
-	struct chain_tensor *to[] = { &s->a, &s->b, &s->c, &s->z, &s->g, &s->out[0], &s->out[1], &s->out[2], &s->out[3] };
+	struct chain_tensor *to[] = { &s->a,      &s->b,      &s->c,      &s->z,     &s->g,
+				      &s->out[0], &s->out[1], &s->out[2], &s->out[3] };
 	enum { ALL = sizeof all / sizeof *all };
 
 	s->rows = 1;
@@ -65,14 +72,16 @@ static bool outer(const struct yoke_op *op, struct chain_args *s)
 		if (a->dims[d] == 1)
 			continue;
 		for (int k = 0; k < ALL; k++)
-			merge = merge && (!yk_gpu_present(all[k]) ||
-					  to[k]->strides[s->rank - 1] == all[k]->strides[d] * a->dims[d]);
+			merge = merge &&
+				(!yk_gpu_present(all[k]) ||
+				 to[k]->strides[s->rank - 1] == all[k]->strides[d] * a->dims[d]);
 		if (!merge && s->rank == AXES)
 			return false;
 		s->rank += !merge;
 		s->dims[s->rank - 1] = merge ? s->dims[s->rank - 1] * a->dims[d] : a->dims[d];
 		for (int k = 0; k < ALL; k++)
-			to[k]->strides[s->rank - 1] = yk_gpu_present(all[k]) ? all[k]->strides[d] : 0;
+			to[k]->strides[s->rank - 1] =
+				yk_gpu_present(all[k]) ? all[k]->strides[d] : 0;
 		s->rows *= a->dims[d];
 	}
 	return true;
@@ -121,13 +130,18 @@ static uint64_t local_of(const struct yoke_op *op, const struct cut *c)
 {
 	const int64_t pitch = c->items > 1 ? c->items + 1 : 1, lanes = c->items * c->width;
 	const int64_t planes = is_backward(op) ? 8 : halves(op) && !op->attr[0].i ? 6 : 4;
-	const int64_t beside = is_backward(op) ? 26 : halves(op) ? 8 : 6, segs = c->items > 1 ? c->items / 4 : 1;
-	const int64_t reals = (planes * c->each + 1) * pitch * c->width + beside * lanes + 12 * segs;
+	const int64_t beside = is_backward(op) ? 26 :
+			       halves(op)      ? 8 :
+						 6,
+		      segs = c->items > 1 ? c->items / 4 : 1;
+	const int64_t reals =
+		(planes * c->each + 1) * pitch * c->width + beside * lanes + 12 * segs;
 
 	return (uint64_t)reals * (c->wide ? 8 : 4) + 64;
 }
 
-static bool cut_of(const struct yk_gpu_device *d, const struct yoke_op *op, bool wide, struct cut *c)
+static bool cut_of(const struct yk_gpu_device *d, const struct yoke_op *op, bool wide,
+		   struct cut *c)
 {
 	const int64_t n = op->in[0].dims[op->in[0].rank - 1];
 
@@ -142,8 +156,8 @@ static bool cut_of(const struct yk_gpu_device *d, const struct yoke_op *op, bool
 	const uint64_t max = d->local_bytes < GPU_LOCAL ? d->local_bytes : GPU_LOCAL;
 	for (c->items = 64; c->items * c->each < n && c->items < 256;)
 		c->items *= 2;
-	while (c->items >= 16 && ((size_t)c->items > d->max_group || (size_t)c->items > d->max_items[0] ||
-				  local_of(op, c) > max))
+	while (c->items >= 16 && ((size_t)c->items > d->max_group ||
+				  (size_t)c->items > d->max_items[0] || local_of(op, c) > max))
 		c->items /= 2;
 	if (c->items < 16)
 		c->items = 1;
@@ -157,17 +171,20 @@ static uint64_t can(struct yk_gpu_device *d, const struct yoke_op *op)
 	struct chain_args s;
 	struct cut c;
 
-	if (op->nin != (back ? 5 : 4) || op->nout != (back ? 4 : 2) || op->nattr < 7 || !yk_gpu_real(dtype) ||
-	    op->in[0].rank < 1 || op->in[0].dims[op->in[0].rank - 1] < 1 || op->attr[1].i < TIER_F64 || op->attr[1].i > TIER_BF16 || op->attr[4].i < 0 || op->attr[4].i > 4 ||
-	    d->info.max_args < sizeof s + 24 * 8)
+	if (op->nin != (back ? 5 : 4) || op->nout != (back ? 4 : 2) || op->nattr < 7 ||
+	    !yk_gpu_real(dtype) || op->in[0].rank < 1 || op->in[0].dims[op->in[0].rank - 1] < 1 ||
+	    op->attr[1].i < TIER_F64 || op->attr[1].i > TIER_BF16 || op->attr[4].i < 0 ||
+	    op->attr[4].i > 4 || d->info.max_args < sizeof s + 24 * 8)
 		return 0;
 	for (uint32_t k = 0; k < op->nin; k++)
 		if (!is_real(&op->in[k], dtype, k != 1 && k != 2))
 			return 0;
 	for (uint32_t k = 0; k < op->nout; k++)
-		if (!is_real(&op->out[k], !back && k == 1 && dtype != yoke_f64 ? yoke_f32 : dtype, !back && !k))
+		if (!is_real(&op->out[k], !back && k == 1 && dtype != yoke_f64 ? yoke_f32 : dtype,
+			     !back && !k))
 			return 0;
-	const bool wide = dtype == yoke_f64 || op->attr[1].i == TIER_F64 || op->attr[1].i == TIER_MIXED;
+	const bool wide =
+		dtype == yoke_f64 || op->attr[1].i == TIER_F64 || op->attr[1].i == TIER_MIXED;
 	// tested here, because record runs with the device's lock held
 	const bool f64 = yk_gpu_f64(d);
 	return (!wide || f64) && args_of(op, &s) && cut_of(d, op, false, &c) &&
@@ -184,7 +201,8 @@ static void chunks_of(const struct yk_gpu_device *d, const struct cut *c, struct
 	s->len = c->each;
 	s->chunks = yk_gpu_ceil_div(s->n, s->len);
 	if (d->cpu_like && s->chunks <= lanes) { // split rows so that otherwise idle lanes work
-		const int64_t free = s->rows < lanes ? lanes / s->rows : 1, max = yk_gpu_ceil_div(s->n, CPU_LIKE_MIN);
+		const int64_t free = s->rows < lanes ? lanes / s->rows : 1,
+			      max = yk_gpu_ceil_div(s->n, CPU_LIKE_MIN);
 		s->chunks = s->chunks > free ? s->chunks : yk_gpu_min(free, max);
 		s->len = yk_gpu_ceil_div(s->n, s->chunks);
 		s->chunks = yk_gpu_ceil_div(s->n, s->len);
@@ -197,8 +215,8 @@ static void chunks_of(const struct yk_gpu_device *d, const struct cut *c, struct
 	s->sides = lanes / s->chunks;
 }
 
-static int kernel_of(struct yk_gpu_device *d, const struct yoke_op *op, const struct cut *c, int serve, int odd, int which,
-		     struct yk_gpu_entry **to)
+static int kernel_of(struct yk_gpu_device *d, const struct yoke_op *op, const struct cut *c,
+		     int serve, int odd, int which, struct yk_gpu_entry **to)
 {
 	const bool back = is_backward(op), mixed = !back && op->attr[1].i == TIER_MIXED;
 	struct yk_gpu_build b = { .file = back ? "resolvent_backward.cl" : "resolvent.cl",
@@ -226,8 +244,8 @@ static int kernel_of(struct yk_gpu_device *d, const struct yoke_op *op, const st
 	return yk_gpu_kernel_file(d, &b, to);
 }
 
-static int launch(struct yk_gpu_record *r, const struct yoke_op *op, const struct cut *c, const struct chain_args *s,
-		  int serve, int odd, int which)
+static int launch(struct yk_gpu_record *r, const struct yoke_op *op, const struct cut *c,
+		  const struct chain_args *s, int serve, int odd, int which)
 {
 	const struct yoke_view *a = &op->in[0];
 	struct yk_gpu_entry *kernel;
@@ -245,12 +263,14 @@ static int launch(struct yk_gpu_record *r, const struct yoke_op *op, const struc
 		yk_gpu_arg_view(r, &op->in[4]);
 	yk_gpu_arg_struct(r, s, sizeof *s);
 	yk_gpu_arg_slot(r);
-	return yk_gpu_launch_groups(r, s->parts > 1 ? s->rows * s->parts : yk_gpu_ceil_div(s->rows, s->sides), (size_t)c->items,
-				    kernel->build.name);
+	return yk_gpu_launch_groups(
+		r, s->parts > 1 ? s->rows * s->parts : yk_gpu_ceil_div(s->rows, s->sides),
+		(size_t)c->items, kernel->build.name);
 }
 
 // Bytes of a program's workspace.
-static uint64_t records(const struct yk_gpu_device *d, const struct yoke_op *op, struct chain_args *s, bool wide)
+static uint64_t records(const struct yk_gpu_device *d, const struct yoke_op *op,
+			struct chain_args *s, bool wide)
 {
 	struct cut c;
 
@@ -262,7 +282,8 @@ static uint64_t records(const struct yk_gpu_device *d, const struct yoke_op *op,
 
 // Records all launches of a program; the workspace is set. serve: see cl/resolvent_backward.cl;
 // odd: cl/resolvent_chain.cl.
-static int program(struct yk_gpu_record *r, const struct yoke_op *op, struct chain_args *s, bool wide, int serve, int odd)
+static int program(struct yk_gpu_record *r, const struct yoke_op *op, struct chain_args *s,
+		   bool wide, int serve, int odd)
 {
 	struct cut c;
 
@@ -273,7 +294,9 @@ static int program(struct yk_gpu_record *r, const struct yoke_op *op, struct cha
 	int err = launch(r, op, &c, s, serve, odd, LINKS);
 	if (!err)
 		err = launch(r, op, &c, s, serve, odd, FROM_LINKS);
-	return err || !(is_backward(op) ? !op->attr[4].i : halves(op) && !wide) ? err : launch(r, op, &c, s, serve, odd, LAST);
+	return err || !(is_backward(op) ? !op->attr[4].i : halves(op) && !wide) ?
+		       err :
+		       launch(r, op, &c, s, serve, odd, LAST);
 }
 
 static int whole(struct yk_gpu_record *r, const struct yoke_op *op, struct chain_args *s, bool wide)
@@ -283,9 +306,11 @@ static int whole(struct yk_gpu_record *r, const struct yoke_op *op, struct chain
 }
 
 // Computes all rows in f32, and then in f64 those where f32 is insufficient.
-static int in_both(struct yk_gpu_record *r, const struct yoke_op *op, struct chain_args *s, bool adaptive)
+static int in_both(struct yk_gpu_record *r, const struct yoke_op *op, struct chain_args *s,
+		   bool adaptive)
 {
-	const uint64_t wide = records(r->device, op, s, true), narrow = records(r->device, op, s, false);
+	const uint64_t wide = records(r->device, op, s, true),
+		       narrow = records(r->device, op, s, false);
 	const uint64_t marks_at = wide > narrow ? wide : narrow;
 
 	s->marks = (int32_t)s->parts; // parts of the f32 program
@@ -324,10 +349,12 @@ static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t im
 	if (is_backward(op) && op->attr[1].i > TIER_F32 && s.adaptive > 0 && yk_gpu_f64(r->device))
 		return record_adaptive(r, op, &s);
 	struct cut c;
-	if (wide || op->in[0].dtype == yoke_f64 || !yk_gpu_f64(r->device) || !cut_of(r->device, op, true, &c))
+	if (wide || op->in[0].dtype == yoke_f64 || !yk_gpu_f64(r->device) ||
+	    !cut_of(r->device, op, true, &c))
 		return whole(r, op, &s, wide);
 	return in_both(r, op, &s, false);
 }
 
 static const char *const names[] = { "lanes" };
-YK_GPU_OP(resolvent, RESOLVENT, RESOLVENT_BACKWARD) = { .names = names, .nimpl = 1, .can = can, .record = record };
+YK_GPU_OP(resolvent, RESOLVENT,
+	  RESOLVENT_BACKWARD) = { .names = names, .nimpl = 1, .can = can, .record = record };

@@ -31,7 +31,8 @@ static int kernel_of(struct yk_gpu_device *d, const struct yoke_op *op,
 {
 	struct yk_gpu_build b = { .file = "rope.cl", .name = "rope" };
 
-	const struct yoke_view *const rows[] = { &op->out[0], &op->in[0], &op->in[1], &op->in[2], NULL };
+	const struct yoke_view *const rows[] = { &op->out[0], &op->in[0], &op->in[1], &op->in[2],
+						 NULL };
 	const int64_t pairs = yk_gpu_cols(&op->out[0]) / 2;
 
 	*items = yk_gpu_row_items(d, pairs);

@@ -77,8 +77,9 @@ bool yk_gpu_is_rows(const struct yoke_view *v)
 {
 	int k = v->rank - 1;
 
-	return v->kind == YOKE_VIEW_BUFFER && yk_gpu_float(v->dtype) && k >= 0 && k <= YK_GPU_OUTER &&
-	       (v->strides[k] == 1 || v->dims[k] <= 1) && v->dims[k] <= INT32_MAX / 2;
+	return v->kind == YOKE_VIEW_BUFFER && yk_gpu_float(v->dtype) && k >= 0 &&
+	       k <= YK_GPU_OUTER && (v->strides[k] == 1 || v->dims[k] <= 1) &&
+	       v->dims[k] <= INT32_MAX / 2;
 }
 
 struct yk_gpu_rows yk_gpu_rows_of(const struct yoke_view *v)
@@ -169,7 +170,8 @@ static int store_of(int dtype)
 }
 
 // GPUs load 16 bytes at once if aligned to 16.
-int yk_gpu_row_width(const struct yk_gpu_device *d, const struct yoke_view *const *views, int64_t part)
+int yk_gpu_row_width(const struct yk_gpu_device *d, const struct yoke_view *const *views,
+		     int64_t part)
 {
 	if (d->cpu_like)
 		return CPU_LIKE_WIDTH;
@@ -186,8 +188,8 @@ int yk_gpu_row_width(const struct yk_gpu_device *d, const struct yoke_view *cons
 	return WIDTH;
 }
 
-void yk_gpu_row_defines(struct yk_gpu_build *b, const struct yk_gpu_device *d, size_t items, int width,
-			const struct yoke_view *rows)
+void yk_gpu_row_defines(struct yk_gpu_build *b, const struct yk_gpu_device *d, size_t items,
+			int width, const struct yoke_view *rows)
 {
 	yk_gpu_define(b, "ITEMS", (int64_t)items);
 	yk_gpu_define(b, "VEC_WIDTH", width);
@@ -231,8 +233,9 @@ int yk_gpu_launch_chunks(struct yk_gpu_record *r, int64_t chunks, size_t items, 
 {
 	const int64_t max = (int64_t)r->device->info.units * GROUPS_OF_UNIT;
 
-	return yk_gpu_launch_groups(r, r->device->cpu_like && chunks > max ? max : yk_gpu_max_groups(r->device, chunks), items,
-				    name);
+	return yk_gpu_launch_groups(
+		r, r->device->cpu_like && chunks > max ? max : yk_gpu_max_groups(r->device, chunks),
+		items, name);
 }
 
 int yk_gpu_launch_groups(struct yk_gpu_record *r, int64_t groups, size_t items, const char *name)

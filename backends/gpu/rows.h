@@ -66,10 +66,11 @@ size_t yk_gpu_row_items(const struct yk_gpu_device *, int64_t cols);
 // Vector width, in floats, that suits the alignment of all these views; the list ends with NULL,
 // and entries may be absent views. `part`: number of contiguous elements of the last axis read at a
 // time.
-int yk_gpu_row_width(const struct yk_gpu_device *, const struct yoke_view *const *views, int64_t part);
+int yk_gpu_row_width(const struct yk_gpu_device *, const struct yoke_view *const *views,
+		     int64_t part);
 // Defines the macros that describe rows like these to cl/rows.cl.
-void yk_gpu_row_defines(struct yk_gpu_build *, const struct yk_gpu_device *, size_t items, int width,
-			const struct yoke_view *rows);
+void yk_gpu_row_defines(struct yk_gpu_build *, const struct yk_gpu_device *, size_t items,
+			int width, const struct yoke_view *rows);
 // Defines the dtype of weights, tables and masks. yk_gpu_serves_beside: true if they may have dtype
 // `beside` when the rows have `dtype`.
 void yk_gpu_beside_define(struct yk_gpu_build *, int beside);
@@ -77,7 +78,8 @@ bool yk_gpu_serves_beside(int beside, int dtype);
 // Rows per chunk; depends only on the shape and the kind of device.
 int64_t yk_gpu_row_each(const struct yk_gpu_device *, int64_t count, int64_t cols);
 // True if the output is large enough and its rows aligned for non-temporal stores.
-bool yk_gpu_streams(const struct yk_gpu_device *, const struct yoke_op *, const struct yoke_view *out);
+bool yk_gpu_streams(const struct yk_gpu_device *, const struct yoke_op *,
+		    const struct yoke_view *out);
 
 // Limits a number of groups to what a launch allows along its first axis.
 int64_t yk_gpu_max_groups(const struct yk_gpu_device *, int64_t groups);

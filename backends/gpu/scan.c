@@ -120,7 +120,9 @@ static int pass(struct yk_gpu_record *r, const struct yoke_op *op, const struct 
 	yk_gpu_arg_view_or(r, &op->workspace, &y);
 	yk_gpu_arg_struct(r, s, sizeof *s);
 	yk_gpu_arg_word(r, write);
-	return yk_gpu_launch_groups(r, yk_gpu_ceil_div(s->tiles * s->segments * s->axes.rows, group), (size_t)group, "scan");
+	return yk_gpu_launch_groups(r,
+				    yk_gpu_ceil_div(s->tiles * s->segments * s->axes.rows, group),
+				    (size_t)group, "scan");
 }
 
 static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t impl)

@@ -50,8 +50,8 @@ static bool fits_rows(const struct yoke_op *op)
 	    yk_gpu_elements(idx) > INT32_MAX)
 		return false;
 	return same_dims(v->dims, idx->dims, idx->rank) &&
-	       same_dims(v->dims + idx->rank, y->dims + 1, y->rank - 1) && yk_gpu_dense_from(y, 1) &&
-	       yk_gpu_dense_from(v, idx->rank);
+	       same_dims(v->dims + idx->rank, y->dims + 1, y->rank - 1) &&
+	       yk_gpu_dense_from(y, 1) && yk_gpu_dense_from(v, idx->rank);
 }
 
 static bool fits_along(const struct yoke_op *op)
@@ -108,7 +108,8 @@ static int kernel_of(struct yk_gpu_device *d, const struct yoke_op *op, const ch
 
 static void reports(struct yk_gpu_record *r, const struct yoke_op *op, int64_t rows)
 {
-	yk_gpu_reports(r, YK_GPU_INDEX, is_along(op) ? "scatter_add_along" : "scatter_add", rows - 1);
+	yk_gpu_reports(r, YK_GPU_INDEX, is_along(op) ? "scatter_add_along" : "scatter_add",
+		       rows - 1);
 }
 
 // ---- rows ----
@@ -148,7 +149,8 @@ static const struct step *steps_of(const struct yk_gpu_device *d)
 	return d->cpu_like ? by_loop : by_groups;
 }
 
-static int64_t groups_of(const struct yk_gpu_device *d, const struct step *step, const struct scatter *s, size_t items)
+static int64_t groups_of(const struct yk_gpu_device *d, const struct step *step,
+			 const struct scatter *s, size_t items)
 {
 	switch (step->items) {
 	case ONE: return 1;
@@ -171,7 +173,8 @@ static int list(struct yk_gpu_record *r, const struct yoke_op *op, const struct 
 		yk_gpu_arg_view(r, &op->in[1]);
 		yk_gpu_arg_struct(r, s, sizeof *s);
 		yk_gpu_arg_slot(r);
-		err = yk_gpu_launch_groups(r, groups_of(r->device, step, s, items), items, step->name);
+		err = yk_gpu_launch_groups(r, groups_of(r->device, step, s, items), items,
+					   step->name);
 	}
 	return err;
 }
@@ -192,8 +195,8 @@ static int record_rows(struct yk_gpu_record *r, const struct yoke_op *op)
 	if ((err = kernel_of(r->device, op, ADD, "scatter_add", &kernel)))
 		return err;
 	yk_gpu_begin(r, kernel);
-	struct yk_gpu_division cut = yk_gpu_division_of(r->device, kernel, (uint64_t)s.R, (uint64_t)s.N,
-					      1 + (uint64_t)(s.axes.rows / s.N));
+	struct yk_gpu_division cut = yk_gpu_division_of(
+		r->device, kernel, (uint64_t)s.R, (uint64_t)s.N, 1 + (uint64_t)(s.axes.rows / s.N));
 	yk_gpu_arg_view(r, &op->out[0]);
 	yk_gpu_arg_view_or(r, &op->in[0], &op->out[0]);
 	yk_gpu_arg_view(r, &op->in[2]);
@@ -297,4 +300,5 @@ static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t im
 }
 
 static const char *const names[] = { "lists" };
-YK_GPU_OP(scatter, SCATTER_ADD, SCATTER_ADD_ALONG) = { .names = names, .nimpl = 1, .can = can, .record = record };
+YK_GPU_OP(scatter, SCATTER_ADD,
+	  SCATTER_ADD_ALONG) = { .names = names, .nimpl = 1, .can = can, .record = record };

@@ -22,16 +22,20 @@ static bool same_dims(const int64_t *a, const int64_t *b, int n)
 
 static uint64_t can(struct yk_gpu_device *d, const struct yoke_op *op)
 {
-	const struct yoke_view *x = &op->in[0], *idx = &op->in[1], *v = &op->in[2], *y = &op->out[0];
+	const struct yoke_view *x = &op->in[0], *idx = &op->in[1], *v = &op->in[2],
+			       *y = &op->out[0];
 
-	if (op->nin != 3 || op->nout != 1 || x->kind != YOKE_VIEW_BUFFER || idx->kind != YOKE_VIEW_BUFFER ||
-	    v->kind != YOKE_VIEW_BUFFER || y->kind != YOKE_VIEW_BUFFER || x->dtype != y->dtype || v->dtype != y->dtype ||
+	if (op->nin != 3 || op->nout != 1 || x->kind != YOKE_VIEW_BUFFER ||
+	    idx->kind != YOKE_VIEW_BUFFER || v->kind != YOKE_VIEW_BUFFER ||
+	    y->kind != YOKE_VIEW_BUFFER || x->dtype != y->dtype || v->dtype != y->dtype ||
 	    (idx->dtype != yoke_i32 && idx->dtype != yoke_i64))
 		return 0;
-	return y->rank >= 1 && x->rank == y->rank && same_dims(x->dims, y->dims, y->rank) && idx->rank < YOKE_MAX_RANK &&
-	       v->rank == idx->rank + y->rank - 1 && same_dims(v->dims, idx->dims, idx->rank) &&
-	       same_dims(v->dims + idx->rank, y->dims + 1, y->rank - 1) && yk_gpu_dense_from(y, 1) &&
-	       yk_gpu_dense_from(v, idx->rank) && yk_gpu_elements(idx) <= INT32_MAX &&
+	return y->rank >= 1 && x->rank == y->rank && same_dims(x->dims, y->dims, y->rank) &&
+	       idx->rank < YOKE_MAX_RANK && v->rank == idx->rank + y->rank - 1 &&
+	       same_dims(v->dims, idx->dims, idx->rank) &&
+	       same_dims(v->dims + idx->rank, y->dims + 1, y->rank - 1) &&
+	       yk_gpu_dense_from(y, 1) && yk_gpu_dense_from(v, idx->rank) &&
+	       yk_gpu_elements(idx) <= INT32_MAX &&
 	       d->info.max_args >= sizeof(struct scatter_set) + 5 * 16 &&
 	       yk_gpu_fits_group(d, ITEMS);
 }
@@ -51,7 +55,8 @@ static size_t unit_of(const struct yoke_view *v, int outer, size_t unit)
 
 static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t impl)
 {
-	const struct yoke_view *x = &op->in[0], *idx = &op->in[1], *v = &op->in[2], *y = &op->out[0];
+	const struct yoke_view *x = &op->in[0], *idx = &op->in[1], *v = &op->in[2],
+			       *y = &op->out[0];
 	const int64_t bytes = (int64_t)yk_gpu_bytes(y->dtype);
 	struct scatter_set s = { .N = y->dims[0], .R = 1, .n = yk_gpu_elements(idx) };
 	struct yk_gpu_entry *kernel;
@@ -71,7 +76,8 @@ static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t im
 		steps[i] = v->strides[i] / each;
 	s.R /= each;
 	s.ys = y->strides[0] / each;
-	yk_gpu_axes_of(&s.axes, idx->rank, idx->dims, 2, (const int64_t *const[]){ idx->strides, steps });
+	yk_gpu_axes_of(&s.axes, idx->rank, idx->dims, 2,
+		       (const int64_t *const[]){ idx->strides, steps });
 	// treat all axes as rows
 	s.axes.rows *= s.axes.cols;
 	s.axes.cols = s.axes.dims[s.axes.rank++] = 1;
@@ -89,7 +95,8 @@ static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t im
 	yk_gpu_arg_view(r, v);
 	yk_gpu_arg_struct(r, &s, sizeof s);
 	yk_gpu_arg_slot(r);
-	return yk_gpu_launch_groups(r, yk_gpu_max_groups(r->device, s.n), r->device->cpu_like ? 1 : ITEMS, "scatter_set");
+	return yk_gpu_launch_groups(r, yk_gpu_max_groups(r->device, s.n),
+				    r->device->cpu_like ? 1 : ITEMS, "scatter_set");
 }
 
 static const char *const names[] = { "rows" };

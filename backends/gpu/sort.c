@@ -113,7 +113,8 @@ static int record_short(struct yk_gpu_record *r, const struct yoke_op *op, const
 		return err;
 	yk_gpu_begin(r, kernel);
 	out_args(r, op, s);
-	return yk_gpu_launch_groups(r, yk_gpu_ceil_div(s->axes.rows, BLOCK / s->padded), ITEMS, "sort");
+	return yk_gpu_launch_groups(r, yk_gpu_ceil_div(s->axes.rows, BLOCK / s->padded), ITEMS,
+				    "sort");
 }
 
 // Launches items x rows; a group belongs to one row.

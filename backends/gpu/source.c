@@ -11,7 +11,8 @@ static bool good_sizes(const struct yk_gpu_device *d, const struct yoke_source *
 
 	for (int i = 0; i < 3; i++) {
 		if (!s->global[i] || s->global[i] > SIZE_MAX ||
-		    (!free && (!s->local[i] || s->local[i] > d->max_group || s->global[i] % s->local[i])))
+		    (!free &&
+		     (!s->local[i] || s->local[i] > d->max_group || s->global[i] % s->local[i])))
 			return false;
 		group *= free ? 1 : s->local[i];
 	}
@@ -22,8 +23,8 @@ static uint64_t can(struct yk_gpu_device *d, const struct yoke_op *op)
 {
 	const struct yoke_source *s = op->source;
 
-	if (!s || s->size < sizeof *s || (int)s->dialect != yk_gpu_driver.dialect || !s->text || !s->entry ||
-	    op->nattr > YOKE_MAX_ATTRS || !good_sizes(d, s) ||
+	if (!s || s->size < sizeof *s || (int)s->dialect != yk_gpu_driver.dialect || !s->text ||
+	    !s->entry || op->nattr > YOKE_MAX_ATTRS || !good_sizes(d, s) ||
 	    (uint64_t)(op->nout + op->nin) * 16 + op->nattr * 8u > d->info.max_args)
 		return 0;
 	for (uint32_t i = 0; i < op->nout; i++)
@@ -45,19 +46,23 @@ static int check_args(const struct yk_gpu_entry *e, const struct yoke_op *op, si
 	const uint32_t n = yk_gpu_driver.kernel_params(e->kernel);
 
 	if (n != UINT32_MAX && n != want)
-		return yk_gpu_error(YOKE_EUNSUPPORTED, "kernel %s has %u parameters, but the op passes %u: a "
+		return yk_gpu_error(YOKE_EUNSUPPORTED,
+				    "kernel %s has %u parameters, but the op passes %u: a "
 				    "segment and an offset per operand and a word per attribute",
 				    e->build.name, n, want);
 	for (uint32_t i = 0; i < want; i++) {
 		const bool segment = i < views && i % 2 == 0;
 		if (segment ? yk_gpu_driver.arg(e->kernel, i, sizeof none, &none) :
 			      yk_gpu_driver.arg(e->kernel, i, sizeof word, &word))
-			return yk_gpu_error(YOKE_EUNSUPPORTED, "parameter %u of kernel %s is not %s", i,
-					    e->build.name, segment ? "a pointer to global memory" : "of 8 bytes");
+			return yk_gpu_error(YOKE_EUNSUPPORTED,
+					    "parameter %u of kernel %s is not %s", i, e->build.name,
+					    segment ? "a pointer to global memory" : "of 8 bytes");
 	}
 	if (group > e->group)
-		return yk_gpu_error(YOKE_EUNSUPPORTED, "kernel %s runs in groups of at most %zu items, not "
-				    "of %zu", e->build.name, e->group, group);
+		return yk_gpu_error(YOKE_EUNSUPPORTED,
+				    "kernel %s runs in groups of at most %zu items, not "
+				    "of %zu",
+				    e->build.name, e->group, group);
 	return 0;
 }
 

@@ -6,7 +6,9 @@
 #include "tile.h"
 
 // Preset 0, best first.
-static const struct yk_gpu_tiling gpu[] = { { 16, 16, 4, 4, 16 }, { 8, 8, 4, 4, 16 }, { 1, 1, 4, 4, 16 } };
+static const struct yk_gpu_tiling gpu[] = { { 16, 16, 4, 4, 16 },
+					    { 8, 8, 4, 4, 16 },
+					    { 1, 1, 4, 4, 16 } };
 // Preset 1.
 static const struct yk_gpu_tiling other[] = { { 8, 8, 4, 4, 16 } };
 // CPU-like devices: one item per group.

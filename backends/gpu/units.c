@@ -40,7 +40,8 @@ static int factor_of(int dtype, int side, int line, int k)
 
 static uint16_t half_of(int dtype, int x)
 {
-	static const uint16_t f16[] = { 0, 0x3c00, 0x4000, 0x4200, 0x4400, 0x4500, 0x4600, 0x4700, 0x4800 };
+	static const uint16_t f16[] = { 0,      0x3c00, 0x4000, 0x4200, 0x4400,
+					0x4500, 0x4600, 0x4700, 0x4800 };
 	const float as_f32 = (float)x;
 	uint32_t bits;
 
@@ -61,7 +62,11 @@ static int sum_of(int dtype, int steps, int row, int column)
 
 static const char *name_of(int dtype)
 {
-	return dtype == yoke_f32 ? "tf32" : dtype == yoke_f16 ? "f16" : dtype == yoke_bf16 ? "bf16" : dtype == yoke_i8 ? "i8" : "u8";
+	return dtype == yoke_f32  ? "tf32" :
+	       dtype == yoke_f16  ? "f16" :
+	       dtype == yoke_bf16 ? "bf16" :
+	       dtype == yoke_i8   ? "i8" :
+				    "u8";
 }
 
 static int test(struct yk_gpu_device *d, int dtype)
@@ -91,8 +96,10 @@ static int test(struct yk_gpu_device *d, int dtype)
 	}
 	if (!err && !wrong)
 		return GOOD;
-	yk_gpu_log(YOKE_LOG_WARN, "%s:%u (%s) reports matrix units for %s, but %s: they are not used", yk_gpu_driver.name,
-		   d->index, d->info.name, name_of(dtype), err ? "the test kernel failed" : "a test product is wrong");
+	yk_gpu_log(YOKE_LOG_WARN,
+		   "%s:%u (%s) reports matrix units for %s, but %s: they are not used",
+		   yk_gpu_driver.name, d->index, d->info.name, name_of(dtype),
+		   err ? "the test kernel failed" : "a test product is wrong");
 	return BAD;
 }
 
@@ -102,7 +109,8 @@ static bool offered(const struct yk_gpu_device *d, int dtype)
 		return false;
 	if (dtype == yoke_f32)
 		return d->tf32 && yk_gpu_tf32_wanted();
-	return (dtype == yoke_f16 || dtype == yoke_bf16 || yk_gpu_byte(dtype)) && d->info.products >> dtype & 1;
+	return (dtype == yoke_f16 || dtype == yoke_bf16 || yk_gpu_byte(dtype)) &&
+	       d->info.products >> dtype & 1;
 }
 
 bool yk_gpu_units(const struct yk_gpu_device *of, int dtype)

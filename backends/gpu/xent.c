@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// CROSS_ENTROPY and CROSS_ENTROPY_BACKWARD: cl/xent.cl; logits in f32, f16 or bf16, the rest in f32.
+// CROSS_ENTROPY and CROSS_ENTROPY_BACKWARD: cl/xent.cl; logits in f32, f16 or bf16, the rest in
+// f32.
 #include "config.h"
 
 #include <stddef.h>
@@ -36,10 +37,12 @@ static int kernel_of(struct yk_gpu_device *d, const struct yoke_op *op, int64_t 
 {
 	struct yk_gpu_build b = { .file = "xent.cl", .name = name };
 
-	const struct yoke_view *const rows[] = { &op->in[0],
-						 op->code == YOKE_OP_CROSS_ENTROPY ? NULL : &op->out[0], NULL };
+	const struct yoke_view *const rows[] = {
+		&op->in[0], op->code == YOKE_OP_CROSS_ENTROPY ? NULL : &op->out[0], NULL
+	};
 
-	yk_gpu_row_defines(&b, d, yk_gpu_row_items(d, cols), yk_gpu_row_width(d, rows, cols), &op->in[0]);
+	yk_gpu_row_defines(&b, d, yk_gpu_row_items(d, cols), yk_gpu_row_width(d, rows, cols),
+			   &op->in[0]);
 	return yk_gpu_kernel_file(d, &b, to);
 }
 
@@ -98,7 +101,8 @@ static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t im
 	if (back && !chunks)
 		return 0;
 	yk_gpu_workspace(r, sizeof(float) * (back || !a.count ? 1 : (uint64_t)a.count));
-	yk_gpu_reports(r, YK_GPU_INDEX, back ? "cross_entropy_backward" : "cross_entropy", a.cols - 1);
+	yk_gpu_reports(r, YK_GPU_INDEX, back ? "cross_entropy_backward" : "cross_entropy",
+		       a.cols - 1);
 	if (!back) {
 		err = launch(r, op, &a, "xent_rows", chunks,
 			     (const struct yoke_view *[]){ &out[1], space, &in[0], &in[1], NULL },
@@ -119,4 +123,5 @@ static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t im
 }
 
 static const char *const names[] = { "rows" };
-YK_GPU_OP(xent, CROSS_ENTROPY, CROSS_ENTROPY_BACKWARD) = { .names = names, .nimpl = 1, .can = can, .record = record };
+YK_GPU_OP(xent, CROSS_ENTROPY,
+	  CROSS_ENTROPY_BACKWARD) = { .names = names, .nimpl = 1, .can = can, .record = record };

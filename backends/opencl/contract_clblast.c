@@ -43,7 +43,10 @@ enum usage { NEVER, BY_RULE, ALWAYS };
 static enum usage usage_of(void)
 {
 	static const struct yoke_setting setting = {
-		sizeof setting, "opencl.clblast", "string", "",
+		sizeof setting,
+		"opencl.clblast",
+		"string",
+		"",
 		"use CLBlast for matrix products: 0 never, 1 whenever possible; empty: as chosen by rules or "
 		"`yoke tune`",
 	};

@@ -169,7 +169,10 @@ static void fill_limits(struct yk_cl_device *d)
 {
 	struct yk_gpu_device *g = &d->gpu;
 	static const struct yoke_setting preset = {
-		sizeof preset, "opencl.preset", "string", "",
+		sizeof preset,
+		"opencl.preset",
+		"string",
+		"",
 		"kernel tuning: \"cpu\" or \"gpu\"; \"matrix\": as for a large GPU with emulated matrix units, "
 		"for tests; empty: by device type",
 	};
@@ -286,23 +289,29 @@ static int add_devices(cl_platform_id platform, const char *name, cl_device_id i
 		"sub-devices that each device is divided into, with equal numbers of compute units",
 	};
 	const char *value = yk_gpu_host->setting(&split);
-	const uint32_t parts = value ? (uint32_t)strtoul(value, NULL, 10) : 1, units = uint_of(id, CL_DEVICE_MAX_COMPUTE_UNITS);
+	const uint32_t parts = value ? (uint32_t)strtoul(value, NULL, 10) : 1,
+		       units = uint_of(id, CL_DEVICE_MAX_COMPUTE_UNITS);
 	cl_device_id part[MAX_DEVICES] = { NULL };
-	const cl_device_partition_property how[] = { CL_DEVICE_PARTITION_EQUALLY, parts ? units / parts : 0, 0 };
+	const cl_device_partition_property how[] = { CL_DEVICE_PARTITION_EQUALLY,
+						     parts ? units / parts : 0, 0 };
 	cl_uint n = 0;
 	int err = 0;
 
 	if (parts <= 1)
 		return add_device(platform, id, 1);
 	if (units < parts) {
-		yk_gpu_leave_out(YOKE_LOG_WARN, "platform %s: opencl.split=%u: a device has %u units and is not divided", name,
-				 (unsigned)parts, (unsigned)units);
+		yk_gpu_leave_out(
+			YOKE_LOG_WARN,
+			"platform %s: opencl.split=%u: a device has %u units and is not divided",
+			name, (unsigned)parts, (unsigned)units);
 		return add_device(platform, id, 1);
 	}
 	const cl_int code = clCreateSubDevices(id, how, MAX_DEVICES, part, &n);
 	if (code != CL_SUCCESS || n < parts) {
-		yk_gpu_leave_out(YOKE_LOG_WARN, "platform %s: opencl.split=%u: clCreateSubDevices: %s (%d); the device is not divided",
-				 name, (unsigned)parts, yk_cl_name(code), (int)code);
+		yk_gpu_leave_out(
+			YOKE_LOG_WARN,
+			"platform %s: opencl.split=%u: clCreateSubDevices: %s (%d); the device is not divided",
+			name, (unsigned)parts, yk_cl_name(code), (int)code);
 		return add_device(platform, id, 1);
 	}
 	for (uint32_t i = 0; i < n && !err; i++)
@@ -326,7 +335,8 @@ static int probe_platform(cl_platform_id platform)
 
 	platform_text(platform, CL_PLATFORM_NAME, name, sizeof name);
 	if (wanted && *wanted && !strstr(name, wanted)) {
-		yk_gpu_leave_out(YOKE_LOG_INFO, "platform %s is excluded by opencl.platform=%s", name, wanted);
+		yk_gpu_leave_out(YOKE_LOG_INFO, "platform %s is excluded by opencl.platform=%s",
+				 name, wanted);
 		return 0;
 	}
 	cl_int err = clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, MAX_DEVICES, ids, &n);
@@ -335,13 +345,15 @@ static int probe_platform(cl_platform_id platform)
 		return 0;
 	}
 	if (err != CL_SUCCESS) {
-		yk_gpu_leave_out(YOKE_LOG_WARN, "platform %s: clGetDeviceIDs: %s (%d)", name, yk_cl_name(err), (int)err);
+		yk_gpu_leave_out(YOKE_LOG_WARN, "platform %s: clGetDeviceIDs: %s (%d)", name,
+				 yk_cl_name(err), (int)err);
 		return 0;
 	}
 	for (cl_uint i = 0; i < n && i < MAX_DEVICES; i++) {
 		const char *why = ids[i] ? refused(ids[i]) : "the driver returned no device";
 		if (why)
-			yk_gpu_leave_out(YOKE_LOG_INFO, "platform %s: device %u is not used: %s", name, i, why);
+			yk_gpu_leave_out(YOKE_LOG_INFO, "platform %s: device %u is not used: %s",
+					 name, i, why);
 		else if (add_devices(platform, name, ids[i]) < 0)
 			return YOKE_ENOMEM;
 	}
@@ -355,9 +367,12 @@ int yk_cl_probe(const char **why)
 	cl_int err = clGetPlatformIDs(MAX_PLATFORMS, platforms, &n);
 
 	if (err == PLATFORM_NOT_FOUND || (err == CL_SUCCESS && !n))
-		yk_gpu_leave_out(YOKE_LOG_INFO, "the OpenCL loader found no driver; `yoke doctor` lists where it looked");
+		yk_gpu_leave_out(
+			YOKE_LOG_INFO,
+			"the OpenCL loader found no driver; `yoke doctor` lists where it looked");
 	else if (err != CL_SUCCESS)
-		yk_gpu_leave_out(YOKE_LOG_WARN, "clGetPlatformIDs: %s (%d)", yk_cl_name(err), (int)err);
+		yk_gpu_leave_out(YOKE_LOG_WARN, "clGetPlatformIDs: %s (%d)", yk_cl_name(err),
+				 (int)err);
 	for (cl_uint i = 0; err == CL_SUCCESS && i < n && i < MAX_PLATFORMS; i++)
 		if (platforms[i] && probe_platform(platforms[i]) < 0)
 			return YOKE_ENOMEM;

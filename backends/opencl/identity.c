@@ -50,7 +50,8 @@ static bool pci_of(cl_device_id id, cl_uint at[4])
 	memset(at, 0, 4 * sizeof *at);
 	if (get(id, PCI_BUS_INFO_KHR, at, 4 * sizeof *at))
 		return true;
-	if (get(id, PCI_BUS_ID_NV, &at[1], sizeof *at) && get(id, PCI_SLOT_ID_NV, &at[2], sizeof *at)) {
+	if (get(id, PCI_BUS_ID_NV, &at[1], sizeof *at) &&
+	    get(id, PCI_SLOT_ID_NV, &at[2], sizeof *at)) {
 		at[3] = at[2] & 7; // the slot is device * 8 + function
 		at[2] >>= 3;
 		if (!get(id, PCI_DOMAIN_ID_NV, &at[0], sizeof *at)) // missing in old drivers

@@ -23,7 +23,8 @@ static const int longest = 60000; // milliseconds
 static int open_folder(void)
 {
 	const bool trusts = getuid() == geteuid() && getgid() == getegid(); // not a setuid program
-	const char *set = trusts ? getenv("POCL_CACHE_DIR") : NULL, *xdg = trusts ? getenv("XDG_CACHE_HOME") : NULL,
+	const char *set = trusts ? getenv("POCL_CACHE_DIR") : NULL,
+		   *xdg = trusts ? getenv("XDG_CACHE_HOME") : NULL,
 		   *home = trusts ? getenv("HOME") : NULL;
 	char path[PATH_MAX];
 	int n = -1;

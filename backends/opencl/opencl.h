@@ -88,7 +88,8 @@ int yk_cl_kernel_new(struct yk_gpu_device *, void *program, const char *name,
 void yk_cl_kernel_free(void *kernel);
 size_t yk_cl_kernel_group(struct yk_gpu_device *, void *kernel);
 uint32_t yk_cl_kernel_params(void *kernel);
-void yk_cl_kernel_use(struct yk_gpu_device *, void *kernel, size_t group, struct yoke_occupancy *to);
+void yk_cl_kernel_use(struct yk_gpu_device *, void *kernel, size_t group,
+		      struct yoke_occupancy *to);
 int yk_cl_arg(void *kernel, uint32_t index, size_t bytes, const void *value);
 int yk_cl_launch(struct yk_gpu_queue *, void *kernel, uint32_t dims, const size_t *items,
 		 const size_t *group);

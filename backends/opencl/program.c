@@ -118,7 +118,8 @@ size_t yk_cl_kernel_group(struct yk_gpu_device *device, void *kernel)
 enum { WARP_SIZE_NV = 0x4003, WAVEFRONT_WIDTH_AMD = 0x4043 };
 
 // OpenCL has no query for registers; NVIDIA's and AMD's extensions report the warp size.
-void yk_cl_kernel_use(struct yk_gpu_device *device, void *kernel, size_t group, struct yoke_occupancy *to)
+void yk_cl_kernel_use(struct yk_gpu_device *device, void *kernel, size_t group,
+		      struct yoke_occupancy *to)
 {
 	const cl_device_id id = yk_cl_of(device)->id;
 	cl_ulong local = 0;
@@ -126,12 +127,13 @@ void yk_cl_kernel_use(struct yk_gpu_device *device, void *kernel, size_t group, 
 	size_t multiple = 0;
 
 	(void)group;
-	if (clGetKernelWorkGroupInfo(kernel, id, CL_KERNEL_LOCAL_MEM_SIZE, sizeof local, &local, NULL) == CL_SUCCESS)
+	if (clGetKernelWorkGroupInfo(kernel, id, CL_KERNEL_LOCAL_MEM_SIZE, sizeof local, &local,
+				     NULL) == CL_SUCCESS)
 		to->local_bytes = local;
 	if (clGetDeviceInfo(id, WARP_SIZE_NV, sizeof warp, &warp, NULL) != CL_SUCCESS &&
 	    clGetDeviceInfo(id, WAVEFRONT_WIDTH_AMD, sizeof warp, &warp, NULL) != CL_SUCCESS &&
-	    clGetKernelWorkGroupInfo(kernel, id, CL_KERNEL_PREFERRED_WORK_GROUP_SIZE_MULTIPLE, sizeof multiple, &multiple,
-				     NULL) == CL_SUCCESS)
+	    clGetKernelWorkGroupInfo(kernel, id, CL_KERNEL_PREFERRED_WORK_GROUP_SIZE_MULTIPLE,
+				     sizeof multiple, &multiple, NULL) == CL_SUCCESS)
 		warp = (cl_uint)multiple;
 	if (warp)
 		to->warp = warp;

@@ -22,14 +22,40 @@ static const struct vendor {
 	const char *init, *count, *bus, *retain, *use, *alloc, *free, *up, *down, *wait;
 	int min, max; // range of supported versions
 } vendors[] = {
-	{ "cuda", "cuSPARSE", "cusparse", { "libcuda.so.1" },
+	{ "cuda",
+	  "cuSPARSE",
+	  "cusparse",
+	  { "libcuda.so.1" },
 	  { "libcusparse.so.12", "libcusparse.so.11", "/usr/local/cuda/lib64/libcusparse.so.12" },
-	  "cuInit", "cuDeviceGetCount", "cuDeviceGetPCIBusId", "cuDevicePrimaryCtxRetain", "cuCtxSetCurrent", "cuMemAlloc_v2",
-	  "cuMemFree_v2", "cuMemcpyHtoDAsync_v2", "cuMemcpyDtoHAsync_v2", "cuStreamSynchronize", 11000, 12999 },
-	{ "rocm", "hipSPARSE", "hipsparse", { "libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5" },
+	  "cuInit",
+	  "cuDeviceGetCount",
+	  "cuDeviceGetPCIBusId",
+	  "cuDevicePrimaryCtxRetain",
+	  "cuCtxSetCurrent",
+	  "cuMemAlloc_v2",
+	  "cuMemFree_v2",
+	  "cuMemcpyHtoDAsync_v2",
+	  "cuMemcpyDtoHAsync_v2",
+	  "cuStreamSynchronize",
+	  11000,
+	  12999 },
+	{ "rocm",
+	  "hipSPARSE",
+	  "hipsparse",
+	  { "libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5" },
 	  { "libhipsparse.so.4", "libhipsparse.so.1", "libhipsparse.so.0" },
-	  "hipInit", "hipGetDeviceCount", "hipDeviceGetPCIBusId", NULL, "hipSetDevice", "hipMalloc", "hipFree",
-	  "hipMemcpyHtoDAsync", "hipMemcpyDtoHAsync", "hipStreamSynchronize", 200000, 499999 },
+	  "hipInit",
+	  "hipGetDeviceCount",
+	  "hipDeviceGetPCIBusId",
+	  NULL,
+	  "hipSetDevice",
+	  "hipMalloc",
+	  "hipFree",
+	  "hipMemcpyHtoDAsync",
+	  "hipMemcpyDtoHAsync",
+	  "hipStreamSynchronize",
+	  200000,
+	  499999 },
 };
 
 enum { DL, D, DU, X, ARRAYS };
@@ -46,14 +72,18 @@ struct yk_sparse {
 	int (*down)(void *, const void *, size_t, void *stream);
 	int (*wait)(void *stream);
 	int (*destroy)(void *);
-	int (*strided_size)(void *, int m, const void *, const void *, const void *, const void *, int count, int stride,
-			    size_t *);
-	int (*strided)(void *, int m, const void *, const void *, const void *, void *, int count, int stride, void *);
-	int (*interleaved_size)(void *, int algo, int m, const void *, const void *, const void *, const void *, int count,
-				size_t *);
-	int (*interleaved)(void *, int algo, int m, void *, void *, void *, void *, int count, void *);
-	int (*columns_size)(void *, int m, int n, const void *, const void *, const void *, const void *, int ld, size_t *);
-	int (*columns)(void *, int m, int n, const void *, const void *, const void *, void *, int ld, void *);
+	int (*strided_size)(void *, int m, const void *, const void *, const void *, const void *,
+			    int count, int stride, size_t *);
+	int (*strided)(void *, int m, const void *, const void *, const void *, void *, int count,
+		       int stride, void *);
+	int (*interleaved_size)(void *, int algo, int m, const void *, const void *, const void *,
+				const void *, int count, size_t *);
+	int (*interleaved)(void *, int algo, int m, void *, void *, void *, void *, int count,
+			   void *);
+	int (*columns_size)(void *, int m, int n, const void *, const void *, const void *,
+			    const void *, int ld, size_t *);
+	int (*columns)(void *, int m, int n, const void *, const void *, const void *, void *,
+		       int ld, void *);
 };
 
 // ---- opening ----
@@ -81,21 +111,24 @@ static void *first_of(const char *const *names, size_t n, const char **name)
 static bool enter(struct yk_sparse *s, const struct yk_device *d)
 {
 	const struct vendor *v = s->vendor;
-	int (*init)(unsigned), (*count)(int *), (*bus)(char *, int, int), (*retain)(void **, int), (*use_context)(void *),
-		(*use_device)(int), n = 0;
+	int (*init)(unsigned), (*count)(int *), (*bus)(char *, int, int), (*retain)(void **, int),
+		(*use_context)(void *), (*use_device)(int), n = 0;
 	char id[32];
 	void *context = NULL;
-	bool good = find(s->driver, "", v->init, &init) && find(s->driver, "", v->count, &count) &&
-		    find(s->driver, "", v->bus, &bus) && find(s->driver, "", v->use, &use_context) &&
-		    find(s->driver, "", v->alloc, &s->alloc) && find(s->driver, "", v->free, &s->free) &&
-		    find(s->driver, "", v->up, &s->up) && find(s->driver, "", v->down, &s->down) &&
-		    find(s->driver, "", v->wait, &s->wait) && (!v->retain || find(s->driver, "", v->retain, &retain));
+	bool good =
+		find(s->driver, "", v->init, &init) && find(s->driver, "", v->count, &count) &&
+		find(s->driver, "", v->bus, &bus) && find(s->driver, "", v->use, &use_context) &&
+		find(s->driver, "", v->alloc, &s->alloc) &&
+		find(s->driver, "", v->free, &s->free) && find(s->driver, "", v->up, &s->up) &&
+		find(s->driver, "", v->down, &s->down) && find(s->driver, "", v->wait, &s->wait) &&
+		(!v->retain || find(s->driver, "", v->retain, &retain));
 	if (!good || init(0) || count(&n))
 		return false;
 	memcpy(&use_device, &use_context, sizeof use_device);
 	for (int i = 0; i < n; i++)
 		if (!bus(id, sizeof id, i) && !strcasecmp(id, d->info.pci))
-			return v->retain ? !retain(&context, i) && !use_context(context) : !use_device(i);
+			return v->retain ? !retain(&context, i) && !use_context(context) :
+					   !use_device(i);
 	return false;
 }
 
@@ -111,8 +144,8 @@ static bool find_calls(struct yk_sparse *s)
 	       find(s->library, p, "Cgtsv2_nopivot", &s->columns);
 }
 
-struct yk_sparse *yk_sparse_open(const struct yk_device *d, char *title, char *why, size_t title_cap,
-				 size_t cap)
+struct yk_sparse *yk_sparse_open(const struct yk_device *d, char *title, char *why,
+				 size_t title_cap, size_t cap)
 {
 	const struct vendor *v = NULL;
 	const char *name = "", *driver;
@@ -133,15 +166,18 @@ struct yk_sparse *yk_sparse_open(const struct yk_device *d, char *title, char *w
 	s->vendor = v;
 	if (!(s->library = first_of(v->library, sizeof v->library / sizeof *v->library, &name)))
 		snprintf(why, cap, "%s is not there", v->library[0]);
-	else if (!(s->driver = first_of(v->driver, sizeof v->driver / sizeof *v->driver, &driver)) || !enter(s, d))
+	else if (!(s->driver =
+			   first_of(v->driver, sizeof v->driver / sizeof *v->driver, &driver)) ||
+		 !enter(s, d))
 		snprintf(why, cap, "the driver does not show %s", d->id);
-	else if (!find(s->library, v->prefix, "Create", &create) || !find(s->library, v->prefix, "GetVersion", &version) ||
-		 !find_calls(s))
+	else if (!find(s->library, v->prefix, "Create", &create) ||
+		 !find(s->library, v->prefix, "GetVersion", &version) || !find_calls(s))
 		snprintf(why, cap, "%s lacks calls that are wanted: %s", name, dlerror());
 	else if (create(&s->handle) || version(s->handle, &number))
 		snprintf(why, cap, "%s does not start on %s", name, d->id);
 	else if (number < v->min || number > v->max)
-		snprintf(why, cap, "%s is version %d; %d to %d are known here", name, number, v->min, v->max);
+		snprintf(why, cap, "%s is version %d; %d to %d are known here", name, number,
+			 v->min, v->max);
 	else {
 		snprintf(title, title_cap, "%s %d", v->title, number);
 		return s;
@@ -194,7 +230,8 @@ static int reserve(struct yk_sparse *s, size_t n)
 		if (!s->host[k] || s->alloc(&s->at[k], n * sizeof *s->host[k])) {
 			s->at[k] = NULL;
 			drop(s);
-			return yk_fail(YOKE_ENOMEM, "bench: no memory for %s with %zu elements", s->vendor->title, n);
+			return yk_fail(YOKE_ENOMEM, "bench: no memory for %s with %zu elements",
+				       s->vendor->title, n);
 		}
 	}
 	s->elements = n;
@@ -203,7 +240,8 @@ static int reserve(struct yk_sparse *s, size_t n)
 
 // Writes diagonals and right-hand sides of `rows` rows, starting at `row`: element k of row r is at
 // r apart + k step.
-static void lay(struct yk_sparse *s, int64_t rows, int64_t n, const float *a, int64_t apart, int64_t step, int64_t unit)
+static void lay(struct yk_sparse *s, int64_t rows, int64_t n, const float *a, int64_t apart,
+		int64_t step, int64_t unit)
 {
 	for (int64_t r = 0; r < rows; r++)
 		for (int64_t k = 0; k < n; k++) {
@@ -219,22 +257,27 @@ static void lay(struct yk_sparse *s, int64_t rows, int64_t n, const float *a, in
 static int call_once(struct yk_sparse *s, enum yk_sparse_call call, int rows, int n, void *buffer)
 {
 	void *const *at = s->at;
-	return call == YK_SPARSE_STRIDED     ? s->strided(s->handle, n, at[DL], at[D], at[DU], at[X], rows, n, buffer) :
-	       call == YK_SPARSE_INTERLEAVED ? s->interleaved(s->handle, 0, n, at[DL], at[D], at[DU], at[X], rows, buffer) :
-					       s->columns(s->handle, n, n, at[DL], at[D], at[DU], at[X], n, buffer);
+	return call == YK_SPARSE_STRIDED ?
+		       s->strided(s->handle, n, at[DL], at[D], at[DU], at[X], rows, n, buffer) :
+	       call == YK_SPARSE_INTERLEAVED ?
+		       s->interleaved(s->handle, 0, n, at[DL], at[D], at[DU], at[X], rows, buffer) :
+		       s->columns(s->handle, n, n, at[DL], at[D], at[DU], at[X], n, buffer);
 }
 
 static int size_of(struct yk_sparse *s, enum yk_sparse_call call, int rows, int n, size_t *bytes)
 {
 	void *const *at = s->at;
-	return call == YK_SPARSE_STRIDED ? s->strided_size(s->handle, n, at[DL], at[D], at[DU], at[X], rows, n, bytes) :
+	return call == YK_SPARSE_STRIDED ?
+		       s->strided_size(s->handle, n, at[DL], at[D], at[DU], at[X], rows, n, bytes) :
 	       call == YK_SPARSE_INTERLEAVED ?
-					   s->interleaved_size(s->handle, 0, n, at[DL], at[D], at[DU], at[X], rows, bytes) :
-					   s->columns_size(s->handle, n, n, at[DL], at[D], at[DU], at[X], n, bytes);
+		       s->interleaved_size(s->handle, 0, n, at[DL], at[D], at[DU], at[X], rows,
+					   bytes) :
+		       s->columns_size(s->handle, n, n, at[DL], at[D], at[DU], at[X], n, bytes);
 }
 
 // Uploads the operands, solves, and downloads the solutions.
-static int solve(struct yk_sparse *s, enum yk_sparse_call call, int64_t rows, int64_t n, double seconds[2])
+static int solve(struct yk_sparse *s, enum yk_sparse_call call, int64_t rows, int64_t n,
+		 double seconds[2])
 {
 	const size_t system = (size_t)(call == YK_SPARSE_COLUMNS ? n : rows * n) * sizeof(c8);
 	const size_t sides = (size_t)(call == YK_SPARSE_COLUMNS ? n * n : rows * n) * sizeof(c8);
@@ -258,17 +301,20 @@ static int solve(struct yk_sparse *s, enum yk_sparse_call call, int64_t rows, in
 	seconds[1] += yk_seconds() - began;
 	code = code ? code : s->down(s->host[X], s->at[X], sides, NULL);
 	code = code ? code : s->wait(NULL);
-	return code ? yk_fail(YOKE_EDEVICE, "bench: %s fails with code %d, %lld rows of %lld elements", s->vendor->title, code,
-			      (long long)rows, (long long)n) : 0;
+	return code ? yk_fail(YOKE_EDEVICE,
+			      "bench: %s fails with code %d, %lld rows of %lld elements",
+			      s->vendor->title, code, (long long)rows, (long long)n) :
+		      0;
 }
 
-int yk_sparse_solve(struct yk_sparse *s, enum yk_sparse_call call, int64_t rows, int64_t n, const float *a, int64_t i,
-		    c8 *got, double seconds[2])
+int yk_sparse_solve(struct yk_sparse *s, enum yk_sparse_call call, int64_t rows, int64_t n,
+		    const float *a, int64_t i, c8 *got, double seconds[2])
 {
 	int e = reserve(s, (size_t)(call == YK_SPARSE_COLUMNS && n > rows ? n * n : rows * n));
 	seconds[0] = seconds[1] = 0;
 	if (e == 0 && call != YK_SPARSE_COLUMNS) {
-		const int64_t apart = call == YK_SPARSE_STRIDED ? n : 1, step = call == YK_SPARSE_STRIDED ? 1 : rows;
+		const int64_t apart = call == YK_SPARSE_STRIDED ? n : 1,
+			      step = call == YK_SPARSE_STRIDED ? 1 : rows;
 		lay(s, rows, n, a, apart, step, i);
 		e = solve(s, call, rows, n, seconds);
 		for (int64_t r = 0; r < rows && e == 0; r++)

@@ -10,9 +10,13 @@
 
 #include "../native/native.h"
 
-enum { SLOTS = NVTX_CBID_CORE_SIZE > NVTX_CBID_CORE2_SIZE ? NVTX_CBID_CORE_SIZE : NVTX_CBID_CORE2_SIZE };
+enum {
+	SLOTS = NVTX_CBID_CORE_SIZE > NVTX_CBID_CORE2_SIZE ? NVTX_CBID_CORE_SIZE :
+							     NVTX_CBID_CORE2_SIZE
+};
 
-static NvtxFunctionPointer core[SLOTS], core2[SLOTS], *core_table[SLOTS + 1], *core2_table[SLOTS + 1];
+static NvtxFunctionPointer core[SLOTS], core2[SLOTS], *core_table[SLOTS + 1],
+	*core2_table[SLOTS + 1];
 
 static int table_of(int module, NvtxFunctionPointer ***table, unsigned int *entries)
 {
@@ -41,7 +45,9 @@ static const void *export_table(uint32_t id)
 	static const NvtxExportTableCallbacks callbacks = { sizeof callbacks, table_of };
 	static const NvtxExportTableVersionInfo version = { sizeof version, 3, 0, tool_version };
 
-	return id == NVTX_ETID_CALLBACKS ? (const void *)&callbacks : id == NVTX_ETID_VERSIONINFO ? &version : NULL;
+	return id == NVTX_ETID_CALLBACKS   ? (const void *)&callbacks :
+	       id == NVTX_ETID_VERSIONINFO ? &version :
+					     NULL;
 }
 
 const char *yk_vendor_injected(enum yk_native_lib part)
@@ -53,7 +59,8 @@ const char *yk_vendor_injected(enum yk_native_lib part)
 	if (!tool)
 		return NULL;
 	*(void **)&init = dlsym(tool, "InitializeInjectionNvtx2");
-	if (!init || !init(export_table) || !core[NVTX_CBID_CORE_RangePushA] || !core[NVTX_CBID_CORE_RangePop])
+	if (!init || !init(export_table) || !core[NVTX_CBID_CORE_RangePushA] ||
+	    !core[NVTX_CBID_CORE_RangePop])
 		return NULL; // stays loaded, since its threads may be running
 	memcpy(&yk_native.nvtxRangePushA, &core[NVTX_CBID_CORE_RangePushA], sizeof(void *));
 	memcpy(&yk_native.nvtxRangePop, &core[NVTX_CBID_CORE_RangePop], sizeof(void *));

@@ -26,7 +26,8 @@ static void start(void)
 
 static int fail(const char *call, int code)
 {
-	return yk_gpu_error(YOKE_EUNSUPPORTED, "%s: %s (%d)", call, yk_native.nvmlErrorString(code), code);
+	return yk_gpu_error(YOKE_EUNSUPPORTED, "%s: %s (%d)", call, yk_native.nvmlErrorString(code),
+			    code);
 }
 
 // False if the function is missing or fails.
@@ -89,10 +90,13 @@ static void query_other(nvmlDevice_t device, struct yoke_sample *s)
 		s->known |= YOKE_SAMPLE_FAN;
 	}
 	if (ASK(nvmlDeviceGetCurrentClocksThrottleReasons, device, &why)) {
-		s->throttle = (why & (POWER_CAP | POWER_BRAKE) ? YOKE_THROTTLE_POWER : 0) |
-			      (why & (SOFTWARE_HEAT | HARDWARE_HEAT) ? YOKE_THROTTLE_HEAT : 0) |
-			      (why & ~(unsigned long long)(IDLE | APPLICATIONS | POWER_CAP | POWER_BRAKE |
-							   SOFTWARE_HEAT | HARDWARE_HEAT) ? YOKE_THROTTLE_OTHER : 0);
+		s->throttle =
+			(why & (POWER_CAP | POWER_BRAKE) ? YOKE_THROTTLE_POWER : 0) |
+			(why & (SOFTWARE_HEAT | HARDWARE_HEAT) ? YOKE_THROTTLE_HEAT : 0) |
+			(why & ~(unsigned long long)(IDLE | APPLICATIONS | POWER_CAP | POWER_BRAKE |
+						     SOFTWARE_HEAT | HARDWARE_HEAT) ?
+				 YOKE_THROTTLE_OTHER :
+				 0);
 		s->known |= YOKE_SAMPLE_THROTTLE;
 	}
 }

@@ -63,7 +63,8 @@ typedef struct {
 typedef void (*NvtxFunctionPointer)(void);
 typedef struct {
 	size_t struct_size;
-	int (*GetModuleFunctionTable)(int module, NvtxFunctionPointer ***table, unsigned int *entries);
+	int (*GetModuleFunctionTable)(int module, NvtxFunctionPointer ***table,
+				      unsigned int *entries);
 } NvtxExportTableCallbacks;
 typedef struct {
 	size_t struct_size;
@@ -88,10 +89,12 @@ typedef struct nvmlMemory_st {
 
 YK_NCCL_DECLARATIONS;
 
-_Static_assert(sizeof(CUdeviceptr) == 8 && sizeof(CUuuid) == 16 && sizeof(cublasLtMatmulAlgo_t) == 64 &&
-	       sizeof(cublasLtMatmulHeuristicResult_t) == 96 &&
-	       offsetof(cublasLtMatmulHeuristicResult_t, state) == 72 && sizeof(nvmlUtilization_t) == 8 &&
-	       sizeof(nvmlMemory_t) == 24 && offsetof(nvmlMemory_t, used) == 16,
+_Static_assert(sizeof(CUdeviceptr) == 8 && sizeof(CUuuid) == 16 &&
+		       sizeof(cublasLtMatmulAlgo_t) == 64 &&
+		       sizeof(cublasLtMatmulHeuristicResult_t) == 96 &&
+		       offsetof(cublasLtMatmulHeuristicResult_t, state) == 72 &&
+		       sizeof(nvmlUtilization_t) == 8 && sizeof(nvmlMemory_t) == 24 &&
+		       offsetof(nvmlMemory_t, used) == 16,
 	       "the ABI of NVIDIA's libraries");
 
 enum {

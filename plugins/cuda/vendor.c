@@ -31,8 +31,10 @@ static int capability_of(CUdevice id)
 {
 	int major = 0, minor = 0;
 
-	if (yk_native_code(V(cuDeviceGetAttribute, &major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, id)) ||
-	    yk_native_code(V(cuDeviceGetAttribute, &minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, id)))
+	if (yk_native_code(V(cuDeviceGetAttribute, &major,
+			     CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, id)) ||
+	    yk_native_code(V(cuDeviceGetAttribute, &minor,
+			     CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, id)))
 		return 0;
 	return major < 1 || major > 99 || minor < 0 || minor > 9 ? 0 : 10 * major + minor;
 }
@@ -48,7 +50,8 @@ static void archs_init(struct archs *a)
 
 	*a = (struct archs){ 0 };
 	if (yk_native_code(V(nvrtcGetNumSupportedArchs, &n)) || n < 1 || n > 1000 ||
-	    !(a->all = calloc((size_t)n, sizeof *a->all)) || yk_native_code(V(nvrtcGetSupportedArchs, a->all)))
+	    !(a->all = calloc((size_t)n, sizeof *a->all)) ||
+	    yk_native_code(V(nvrtcGetSupportedArchs, a->all)))
 		return;
 	a->n = n;
 	a->min = a->max = a->all[0];
@@ -72,10 +75,14 @@ static int best_arch(const struct archs *a, int capability)
 static void refuse(const char *name, const struct archs *a, int capability, char *why, size_t cap)
 {
 	if (!a->n)
-		snprintf(why, cap, "%s does not list the architectures that it compiles for: update it", name);
+		snprintf(why, cap,
+			 "%s does not list the architectures that it compiles for: update it",
+			 name);
 	else
-		snprintf(why, cap, "%s compiles for sm_%d to sm_%d, not for sm_%d: install the libnvrtc of an older CUDA", name,
-			 a->min, a->max, capability);
+		snprintf(
+			why, cap,
+			"%s compiles for sm_%d to sm_%d, not for sm_%d: install the libnvrtc of an older CUDA",
+			name, a->min, a->max, capability);
 }
 
 // True if the compiler supports any of the devices. An older compiler may, if the devices are older
@@ -89,8 +96,8 @@ static bool supports_any_device(const char *name, char *why, size_t cap)
 	archs_init(&a);
 	bool knows = !a.n || yk_native_code(V(cuDeviceGetCount, &count)) || !count;
 	for (int i = 0; i < count && !knows; i++)
-		knows = yk_native_code(V(cuDeviceGet, &id, i)) || !(capability = capability_of(id)) ||
-			best_arch(&a, capability);
+		knows = yk_native_code(V(cuDeviceGet, &id, i)) ||
+			!(capability = capability_of(id)) || best_arch(&a, capability);
 	if (!knows)
 		refuse(name, &a, capability, why, cap);
 	free(a.all);
@@ -108,8 +115,11 @@ static bool fits_driver(const char *name, int major, int minor, char *why, size_
 	const int n = snprintf(version, sizeof version, "%d", major);
 	if (minor >= 0)
 		snprintf(version + n, sizeof version - (size_t)n, ".%d", minor);
-	snprintf(why, cap, "%s is of CUDA %s, the driver only of CUDA %d.%d: update the driver, or install the %.*s of CUDA %d",
-		 name, version, driver / 1000, driver % 1000 / 10, (int)strcspn(name, "."), name, driver / 1000);
+	snprintf(
+		why, cap,
+		"%s is of CUDA %s, the driver only of CUDA %d.%d: update the driver, or install the %.*s of CUDA %d",
+		name, version, driver / 1000, driver % 1000 / 10, (int)strcspn(name, "."), name,
+		driver / 1000);
 	return false;
 }
 
@@ -122,7 +132,8 @@ bool yk_vendor_is_compatible(enum yk_native_lib part, const char *name, char *wh
 	if (part != YK_COMPILER)
 		return true;
 	if ((code = yk_native_code(V(nvrtcVersion, &major, &minor)))) {
-		snprintf(why, cap, "%s: nvrtcVersion: %s", name, yk_native_name(YK_COMPILER_CODE + code));
+		snprintf(why, cap, "%s: nvrtcVersion: %s", name,
+			 yk_native_name(YK_COMPILER_CODE + code));
 		return false;
 	}
 	return fits_driver(name, major, minor, why, cap) && supports_any_device(name, why, cap);
@@ -150,7 +161,8 @@ static bool choose(struct yk_native_device *d, char *why, size_t cap)
 		return false;
 	}
 	d->ptx = best / 10 != d->capability / 10;
-	snprintf(options, sizeof options, "-arch=%s_%d -fmad=false --std=c++17 -w", d->ptx ? "compute" : "sm", best);
+	snprintf(options, sizeof options, "-arch=%s_%d -fmad=false --std=c++17 -w",
+		 d->ptx ? "compute" : "sm", best);
 	if (!(d->gpu.options = strdup(options))) {
 		snprintf(why, cap, "no memory for its options");
 		return false;
@@ -160,8 +172,10 @@ static bool choose(struct yk_native_device *d, char *why, size_t cap)
 	if (d->capability == 90 && best == 90 && compiler_major() >= 12)
 		d->gpu.wgmma_options = "-arch=sm_90a -fmad=false --std=c++17 -w";
 	if (best != d->capability)
-		snprintf(d->notice, sizeof d->notice, "%s does not know %s: kernels are compiled for sm_%d%s; install the "
-			 "libnvrtc of a newer CUDA", compiler, d->arch, best,
+		snprintf(d->notice, sizeof d->notice,
+			 "%s does not know %s: kernels are compiled for sm_%d%s; install the "
+			 "libnvrtc of a newer CUDA",
+			 compiler, d->arch, best,
 			 d->ptx ? " as PTX, which the driver compiles" : "");
 	return true;
 }
@@ -184,7 +198,8 @@ static void fill_uuid(const struct yk_native_device *d, char *to, size_t cap)
 	if (!yk_native.cuDeviceGetUuid_v2 || yk_native_code(V(cuDeviceGetUuid_v2, &u, d->id)))
 		return;
 	for (size_t i = 0; i < sizeof u.bytes; i++)
-		n += (size_t)snprintf(to + n, cap - n, i == 4 || i == 6 || i == 8 || i == 10 ? "-%02x" : "%02x",
+		n += (size_t)snprintf(to + n, cap - n,
+				      i == 4 || i == 6 || i == 8 || i == 10 ? "-%02x" : "%02x",
 				      (unsigned char)u.bytes[i]);
 }
 
@@ -199,15 +214,18 @@ bool yk_vendor_describe(struct yk_native_device *d, char *why, size_t cap)
 	d->gpu.tf32 = d->capability >= 80;
 	int sized = 0;
 	if (d->capability >= 80 && yk_native.cuFuncSetAttribute &&
-	    !yk_native_code(V(cuDeviceGetAttribute, &sized, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, d->id)))
+	    !yk_native_code(V(cuDeviceGetAttribute, &sized,
+			      CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, d->id)))
 		d->gpu.sized_bytes = sized > 0 ? (size_t)sized : 0;
-	d->gpu.info.products = (d->capability >= 70 ? 1u << yoke_f16 : 0) | (d->capability >= 80 ? 1u << yoke_bf16 : 0) |
+	d->gpu.info.products = (d->capability >= 70 ? 1u << yoke_f16 : 0) |
+			       (d->capability >= 80 ? 1u << yoke_bf16 : 0) |
 			       (d->capability >= 75 ? 1u << yoke_i8 | 1u << yoke_u8 : 0);
 	fill_uuid(d, d->gpu.info.uuid, sizeof d->gpu.info.uuid);
 	return choose(d, why, cap);
 }
 
-int yk_vendor_params(v_function f, const void *image, size_t bytes, const char *name, uint32_t max, size_t *sizes)
+int yk_vendor_params(v_function f, const void *image, size_t bytes, const char *name, uint32_t max,
+		     size_t *sizes)
 {
 	(void)image, (void)bytes, (void)name;
 	for (uint32_t i = 0; yk_native.cuFuncGetParamInfo && i < max; i++) {
@@ -242,18 +260,24 @@ const char *yk_vendor_code_text(int code)
 }
 
 // Passes the alignments to the heuristic, and forbids rounding partial sums to 16 bits.
-int yk_vendor_restrict(const struct yk_gpu_device *d, v_lt_preference p, uint32_t a, uint32_t b, uint32_t y)
+int yk_vendor_restrict(const struct yk_gpu_device *d, v_lt_preference p, uint32_t a, uint32_t b,
+		       uint32_t y)
 {
 	static const cublasLtMatmulPreferenceAttributes_t what[] = {
-		CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
-		CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES,
+		CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES,
+		CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+		CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES,
+		CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES,
 		CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
 	};
 	const uint32_t value[] = { a, b, y, y, CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE };
 	int code = 0;
 
 	for (int i = 0; i < 5 && !code; i++)
-		code = yk_native.cublasLtMatmulPreferenceSetAttribute(p, what[i], &value[i], sizeof *value);
-	return code ? yk_native_library_failed(d, YOKE_EUNSUPPORTED, "cublasLtMatmulPreferenceSetAttribute",
-					       YK_PRODUCTS_CODE, code) : 0;
+		code = yk_native.cublasLtMatmulPreferenceSetAttribute(p, what[i], &value[i],
+								      sizeof *value);
+	return code ? yk_native_library_failed(d, YOKE_EUNSUPPORTED,
+					       "cublasLtMatmulPreferenceSetAttribute",
+					       YK_PRODUCTS_CODE, code) :
+		      0;
 }

@@ -108,11 +108,13 @@ enum {
 #define V_ENABLE_PEER(peer) V(cuCtxEnablePeerAccess, (peer)->context, 0)
 #define V_ALLOC(to, bytes) V(cuMemAlloc_v2, to, bytes)
 #define V_FREE(at) V(cuMemFree_v2, at)
-#define V_HOST_ALLOC(to, bytes) V(cuMemHostAlloc, to, bytes, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP)
+#define V_HOST_ALLOC(to, bytes) \
+	V(cuMemHostAlloc, to, bytes, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP)
 #define V_HOST_FREE(at) V(cuMemFreeHost, at)
 #define V_HOST_ADDRESS(to, at) V(cuMemHostGetDevicePointer_v2, to, at, 0)
 #define V_REGISTER(at, bytes) \
-	V(cuMemHostRegister_v2, at, bytes, CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP)
+	V(cuMemHostRegister_v2, at, bytes, \
+	  CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP)
 #define V_UNREGISTER(at) V(cuMemHostUnregister, at)
 #define V_PUT(to, from, bytes, stream) V(cuMemcpyHtoDAsync_v2, to, from, bytes, stream)
 #define V_GET(to, from, bytes, stream) V(cuMemcpyDtoHAsync_v2, to, from, bytes, stream)
@@ -127,22 +129,27 @@ enum {
 #define V_UNLOAD(module) V(cuModuleUnload, module)
 #define V_FUNCTION_CALL "cuModuleGetFunction"
 #define V_FUNCTION(to, module, name) V(cuModuleGetFunction, to, module, name)
-#define V_FUNCTION_ITEMS(to, f) V(cuFuncGetAttribute, to, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, f)
+#define V_FUNCTION_ITEMS(to, f) \
+	V(cuFuncGetAttribute, to, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, f)
 #define V_FUNCTION_REGISTERS(to, f) V(cuFuncGetAttribute, to, CU_FUNC_ATTRIBUTE_NUM_REGS, f)
 #define V_FUNCTION_LOCAL(to, f) V(cuFuncGetAttribute, to, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, f)
 #define V_HAS_OCCUPANCY (yk_native.cuOccupancyMaxActiveBlocksPerMultiprocessor)
-#define V_OCCUPANCY(to, f, items, sized) V(cuOccupancyMaxActiveBlocksPerMultiprocessor, to, f, items, sized)
+#define V_OCCUPANCY(to, f, items, sized) \
+	V(cuOccupancyMaxActiveBlocksPerMultiprocessor, to, f, items, sized)
 #define V_SIZED_CALL "cuFuncSetAttribute"
-#define V_SIZED(f, bytes) V(cuFuncSetAttribute, f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)(bytes))
+#define V_SIZED(f, bytes) \
+	V(cuFuncSetAttribute, f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)(bytes))
 #define V_MAX_ITEMS INT64_MAX // max work-items of a launch along an axis
 #define V_LAUNCH_CALL "cuLaunchKernel"
 #define V_LAUNCH(f, g, b, sized, stream, params) \
-	V(cuLaunchKernel, f, (g)[0], (g)[1], (g)[2], (b)[0], (b)[1], (b)[2], (unsigned)(sized), stream, params, NULL)
+	V(cuLaunchKernel, f, (g)[0], (g)[1], (g)[2], (b)[0], (b)[1], (b)[2], (unsigned)(sized), \
+	  stream, params, NULL)
 #define V_STREAM_NEW(to) V(cuStreamCreate, to, CU_STREAM_NON_BLOCKING)
 #define V_STREAM_FREE(stream) V(cuStreamDestroy_v2, stream)
 #define V_STREAM_WAIT(stream) V(cuStreamSynchronize, stream)
 #define V_STREAM_AFTER(stream, event) V(cuStreamWaitEvent, stream, event, 0)
-#define V_EVENT_NEW(to, timed) V(cuEventCreate, to, (timed) ? CU_EVENT_DEFAULT : CU_EVENT_DISABLE_TIMING)
+#define V_EVENT_NEW(to, timed) \
+	V(cuEventCreate, to, (timed) ? CU_EVENT_DEFAULT : CU_EVENT_DISABLE_TIMING)
 #define V_EVENT_FREE(event) V(cuEventDestroy_v2, event)
 #define V_EVENT_MARK(event, stream) V(cuEventRecord, event, stream)
 #define V_EVENT_ASK_CALL "cuEventQuery"
@@ -151,10 +158,11 @@ enum {
 #define V_EVENT_TIME(to, from, end) V(cuEventElapsedTime, to, from, end)
 #define V_HAS_GRAPHS \
 	(yk_native.cuStreamBeginCapture_v2 && yk_native.cuStreamEndCapture && \
-	 yk_native.cuGraphInstantiateWithFlags && yk_native.cuGraphLaunch && yk_native.cuGraphExecDestroy && \
-	 yk_native.cuGraphDestroy)
+	 yk_native.cuGraphInstantiateWithFlags && yk_native.cuGraphLaunch && \
+	 yk_native.cuGraphExecDestroy && yk_native.cuGraphDestroy)
 #define V_HAS_PEERS \
-	(yk_native.cuDeviceCanAccessPeer && yk_native.cuCtxEnablePeerAccess && yk_native.cuMemcpyPeerAsync)
+	(yk_native.cuDeviceCanAccessPeer && yk_native.cuCtxEnablePeerAccess && \
+	 yk_native.cuMemcpyPeerAsync)
 #define V_HAS_REGISTER (yk_native.cuMemHostRegister_v2 && yk_native.cuMemHostUnregister)
 #define V_CAPTURE(stream) V(cuStreamBeginCapture_v2, stream, CU_STREAM_CAPTURE_MODE_RELAXED)
 #define V_CAPTURE_END(stream, to) V(cuStreamEndCapture, stream, to)
@@ -181,10 +189,13 @@ enum {
 #define V_LT_NEW(to) V(cublasLtCreate, to)
 #define V_LT_DESC_NEW(to, compute, scale) V(cublasLtMatmulDescCreate, to, compute, scale)
 #define V_LT_DESC_FREE(desc) V(cublasLtMatmulDescDestroy, desc)
-#define V_LT_DESC_SET(desc, what, from, bytes) V(cublasLtMatmulDescSetAttribute, desc, what, from, bytes)
-#define V_LT_LAYOUT_NEW(to, type, rows, cols, ld) V(cublasLtMatrixLayoutCreate, to, type, rows, cols, ld)
+#define V_LT_DESC_SET(desc, what, from, bytes) \
+	V(cublasLtMatmulDescSetAttribute, desc, what, from, bytes)
+#define V_LT_LAYOUT_NEW(to, type, rows, cols, ld) \
+	V(cublasLtMatrixLayoutCreate, to, type, rows, cols, ld)
 #define V_LT_LAYOUT_FREE(layout) V(cublasLtMatrixLayoutDestroy, layout)
-#define V_LT_LAYOUT_SET(layout, what, from, bytes) V(cublasLtMatrixLayoutSetAttribute, layout, what, from, bytes)
+#define V_LT_LAYOUT_SET(layout, what, from, bytes) \
+	V(cublasLtMatrixLayoutSetAttribute, layout, what, from, bytes)
 #define V_LT_PREFERENCE_NEW(to) V(cublasLtMatmulPreferenceCreate, to)
 #define V_LT_PREFERENCE_FREE(preference) V(cublasLtMatmulPreferenceDestroy, preference)
 #define V_LT_PREFERENCE_SET(preference, what, from, bytes) \

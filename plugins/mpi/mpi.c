@@ -9,7 +9,8 @@
 
 #include "comm/mpi_module.h"
 
-_Static_assert(sizeof(MPI_Request) <= sizeof(uint64_t) && sizeof(MPI_Message) <= sizeof(uint64_t), "they are passed as such");
+_Static_assert(sizeof(MPI_Request) <= sizeof(uint64_t) && sizeof(MPI_Message) <= sizeof(uint64_t),
+	       "they are passed as such");
 
 // a private communicator, so that tags do not collide with the application's
 static MPI_Comm comm = MPI_COMM_NULL;
@@ -36,14 +37,17 @@ static int begin(uint32_t *rank, uint32_t *ranks)
 	if (comm == MPI_COMM_NULL) {
 		if (check(MPI_Initialized(&on), "MPI_Initialized") < 0)
 			return -1;
-		if (!on && check(MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &level), "MPI_Init_thread") < 0)
+		if (!on && check(MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &level),
+				 "MPI_Init_thread") < 0)
 			return -1;
 		began = !on;
 		if (check(MPI_Comm_dup(MPI_COMM_WORLD, &comm), "MPI_Comm_dup") < 0 ||
-		    check(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler") < 0)
+		    check(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN),
+			  "MPI_Comm_set_errhandler") < 0)
 			return -1;
 	}
-	if (check(MPI_Comm_rank(comm, &r), "MPI_Comm_rank") < 0 || check(MPI_Comm_size(comm, &n), "MPI_Comm_size") < 0)
+	if (check(MPI_Comm_rank(comm, &r), "MPI_Comm_rank") < 0 ||
+	    check(MPI_Comm_size(comm, &n), "MPI_Comm_size") < 0)
 		return -1;
 	*rank = (uint32_t)r;
 	*ranks = (uint32_t)n;
@@ -60,8 +64,10 @@ static int ranks_on_machine(uint32_t *local, uint32_t *locals)
 {
 	MPI_Comm here = MPI_COMM_NULL;
 	int r = 0, n = 0;
-	if (check(MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &here), "MPI_Comm_split_type") < 0 ||
-	    check(MPI_Comm_rank(here, &r), "MPI_Comm_rank") < 0 || check(MPI_Comm_size(here, &n), "MPI_Comm_size") < 0)
+	if (check(MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &here),
+		  "MPI_Comm_split_type") < 0 ||
+	    check(MPI_Comm_rank(here, &r), "MPI_Comm_rank") < 0 ||
+	    check(MPI_Comm_size(here, &n), "MPI_Comm_size") < 0)
 		return -1;
 	*local = (uint32_t)r;
 	*locals = (uint32_t)n;
@@ -70,7 +76,8 @@ static int ranks_on_machine(uint32_t *local, uint32_t *locals)
 
 static int gather(const void *mine, size_t bytes, void *all)
 {
-	return check(MPI_Allgather(mine, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE, comm), "MPI_Allgather");
+	return check(MPI_Allgather(mine, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE, comm),
+		     "MPI_Allgather");
 }
 
 static int keep(int code, const char *call, MPI_Request request, uint64_t *to)
@@ -147,8 +154,18 @@ __attribute__((visibility("default"))) yk_mpi_fn yoke_mpi;
 const struct yk_mpi *yoke_mpi(void)
 {
 	static const struct yk_mpi table = {
-		.abi = YK_MPI_ABI, .begin = begin, .serialized = serialized, .near = ranks_on_machine, .gather = gather, .send = send_bytes, .take = take, .probe = probe,
-		.done = done, .sum = sum, .end = end, .error = error,
+		.abi = YK_MPI_ABI,
+		.begin = begin,
+		.serialized = serialized,
+		.near = ranks_on_machine,
+		.gather = gather,
+		.send = send_bytes,
+		.take = take,
+		.probe = probe,
+		.done = done,
+		.sum = sum,
+		.end = end,
+		.error = error,
 	};
 	// The polling loop sleeps between two probes. With more ranks than processors, Open MPI
 	// also yields at each probe, to every other runnable thread, which delays the ranks.

@@ -22,18 +22,22 @@ static const struct {
 	const char *name, *help;
 } codes[] = {
 	{ "ncclSuccess", NULL },
-	{ "ncclUnhandledCudaError", "a driver call failed in the library: set NCCL_DEBUG=WARN to see which" },
-	{ "ncclSystemError", "a system call failed in the library: set NCCL_DEBUG=WARN to see which" },
+	{ "ncclUnhandledCudaError",
+	  "a driver call failed in the library: set NCCL_DEBUG=WARN to see which" },
+	{ "ncclSystemError",
+	  "a system call failed in the library: set NCCL_DEBUG=WARN to see which" },
 	{ "ncclInternalError", "an internal error of the library, or corrupted memory: report it" },
 	{ "ncclInvalidArgument", "report it" },
-	{ "ncclInvalidUsage", "each rank needs its own device, and all ranks the same version of the library" },
+	{ "ncclInvalidUsage",
+	  "each rank needs its own device, and all ranks the same version of the library" },
 	{ "ncclRemoteError", "another rank has exited, or the network to it failed" },
 	{ "ncclInProgress", NULL },
 };
 
 const char *yk_native_collectives_name(int code)
 {
-	return code >= 0 && code < (int)(sizeof codes / sizeof *codes) ? codes[code].name : "unknown NCCL error";
+	return code >= 0 && code < (int)(sizeof codes / sizeof *codes) ? codes[code].name :
+	       "unknown NCCL error";
 }
 
 const char *yk_native_collectives_help(int code)
@@ -43,13 +47,17 @@ const char *yk_native_collectives_help(int code)
 
 static int failed(const struct yk_gpu_device *d, struct comm *c, const char *call, int code)
 {
-	const char *error = c && c->comm && yk_native.ncclGetLastError ? yk_native.ncclGetLastError(c->comm) : NULL,
+	const char *error = c && c->comm && yk_native.ncclGetLastError ?
+				    yk_native.ncclGetLastError(c->comm) :
+				    NULL,
 		   *help = yk_native_collectives_help(code);
 
 	if (c)
 		c->failed = true;
-	return yk_gpu_error(code == ncclUnhandledCudaError ? YOKE_EDEVICE : YOKE_ERANK, "%s: %s (%d) on %s:%u (%s)%s%.200s%s%s", call, yk_native_collectives_name(code), code,
-			    V_NAME, d->index, d->info.name, error && *error ? ": " : "", error && *error ? error : "",
+	return yk_gpu_error(code == ncclUnhandledCudaError ? YOKE_EDEVICE : YOKE_ERANK,
+			    "%s: %s (%d) on %s:%u (%s)%s%.200s%s%s", call,
+			    yk_native_collectives_name(code), code, V_NAME, d->index, d->info.name,
+			    error && *error ? ": " : "", error && *error ? error : "",
 			    help ? ": " : "", help ? help : "");
 }
 
@@ -68,7 +76,8 @@ static int id(void *to)
 		return err;
 	yk_native_split(&call, &code, V(ncclGetUniqueId, &id));
 	if (code)
-		return yk_gpu_error(YOKE_EUNSUPPORTED, "%s: %s (%d)", call, yk_native_collectives_name(code), code);
+		return yk_gpu_error(YOKE_EUNSUPPORTED, "%s: %s (%d)", call,
+				    yk_native_collectives_name(code), code);
 	memset(to, 0, YOKE_COLLECTIVES_ID);
 	memcpy(to, &id, sizeof id);
 	return 0;
@@ -76,15 +85,21 @@ static int id(void *to)
 
 static int join(uint32_t device, const void *id, uint32_t rank, uint32_t ranks, void **to)
 {
-	ncclConfig_t config = { .size = sizeof config, .magic = (unsigned)YK_NCCL_MAGIC, .version = YK_NCCL_VERSION };
+	ncclConfig_t config = { .size = sizeof config,
+				.magic = (unsigned)YK_NCCL_MAGIC,
+				.version = YK_NCCL_VERSION };
 	struct comm *c = calloc(1, sizeof *c);
 	ncclUniqueId from;
-	int err = c ? yk_gpu_ext_device(device, &c->device) : yk_gpu_error(YOKE_ENOMEM, "no memory for a communicator");
+	int err = c ? yk_gpu_ext_device(device, &c->device) :
+		      yk_gpu_error(YOKE_ENOMEM, "no memory for a communicator");
 
 	memcpy(&from, id, sizeof from);
 	err = err ? err : yk_gpu_device_open(c->device);
 	err = err ? err : yk_native_use(c->device);
-	err = err ? err : check(c->device, c, V(ncclCommInitRankConfig, &c->comm, (int)ranks, from, (int)rank, &config));
+	err = err ? err :
+		    check(c->device, c,
+			  V(ncclCommInitRankConfig, &c->comm, (int)ranks, from, (int)rank,
+			    &config));
 	if (err)
 		free(c);
 	else
@@ -134,21 +149,30 @@ static int issue(struct comm *c, const struct yoke_collective *w, v_stream strea
 	const void *in = place_of(w->in, w->in_offset);
 	void *out = place_of(w->out, w->out_offset);
 	const int type = type_of(w->dtype), peer = (int)w->peer,
-		  op = w->kind == YOKE_REDUCE_MAX ? ncclMax : w->kind == YOKE_REDUCE_MIN ? ncclMin : ncclSum;
+		  op = w->kind == YOKE_REDUCE_MAX ? ncclMax :
+		       w->kind == YOKE_REDUCE_MIN ? ncclMin :
+						    ncclSum;
 
 	switch (w->code) {
-	case YOKE_COLLECTIVE_SEND: return check(c->device, c, V(ncclSend, in, w->count, type, peer, c->comm, stream));
-	case YOKE_COLLECTIVE_RECV: return check(c->device, c, V(ncclRecv, out, w->count, type, peer, c->comm, stream));
+	case YOKE_COLLECTIVE_SEND:
+		return check(c->device, c, V(ncclSend, in, w->count, type, peer, c->comm, stream));
+	case YOKE_COLLECTIVE_RECV:
+		return check(c->device, c, V(ncclRecv, out, w->count, type, peer, c->comm, stream));
 	case YOKE_COLLECTIVE_ALL_GATHER:
-		return check(c->device, c, V(ncclAllGather, in, out, w->count, type, c->comm, stream));
+		return check(c->device, c,
+			     V(ncclAllGather, in, out, w->count, type, c->comm, stream));
 	case YOKE_COLLECTIVE_BROADCAST:
-		return check(c->device, c, V(ncclBroadcast, in, out, w->count, type, peer, c->comm, stream));
+		return check(c->device, c,
+			     V(ncclBroadcast, in, out, w->count, type, peer, c->comm, stream));
 	case YOKE_COLLECTIVE_ALL_REDUCE:
-		return check(c->device, c, V(ncclAllReduce, in, out, w->count, type, op, c->comm, stream));
+		return check(c->device, c,
+			     V(ncclAllReduce, in, out, w->count, type, op, c->comm, stream));
 	case YOKE_COLLECTIVE_REDUCE:
-		return check(c->device, c, V(ncclReduce, in, out, w->count, type, op, peer, c->comm, stream));
+		return check(c->device, c,
+			     V(ncclReduce, in, out, w->count, type, op, peer, c->comm, stream));
 	case YOKE_COLLECTIVE_REDUCE_SCATTER:
-		return check(c->device, c, V(ncclReduceScatter, in, out, w->count, type, op, c->comm, stream));
+		return check(c->device, c,
+			     V(ncclReduceScatter, in, out, w->count, type, op, c->comm, stream));
 	}
 	return yk_gpu_error(YOKE_EUNSUPPORTED, "collective %u is not supported by %s", w->code,
 			    yk_native_library(YK_COLLECTIVES));
@@ -199,4 +223,6 @@ static void leave(void *comm, int abort)
 	free(c);
 }
 
-const struct yoke_collectives_ext yk_native_collectives = { sizeof yk_native_collectives, id, join, status, run, leave };
+const struct yoke_collectives_ext yk_native_collectives = {
+	sizeof yk_native_collectives, id, join, status, run, leave
+};

@@ -18,8 +18,8 @@ static void leave_out_code(const char *what, const char *call, int code)
 
 	// no device is not worth a warning; HIP returns either code
 	const bool none = code == V_NO_DEVICE || code == V_INVALID_DEVICE;
-	yk_gpu_leave_out(none ? YOKE_LOG_INFO : YOKE_LOG_WARN, "%s%s: %s (%d)%s%s", what, call, yk_native_name(code), code,
-			 help ? ": " : "", help ? help : "");
+	yk_gpu_leave_out(none ? YOKE_LOG_INFO : YOKE_LOG_WARN, "%s%s: %s (%d)%s%s", what, call,
+			 yk_native_name(code), code, help ? ": " : "", help ? help : "");
 }
 
 // An attribute, at least 0; 0 if the driver does not provide it.
@@ -48,7 +48,8 @@ static void fill_info(struct yk_native_device *d)
 
 	info->size = sizeof *info;
 	info->kind = integrated ? YOKE_DEVICE_IGPU : YOKE_DEVICE_GPU;
-	info->flags = YOKE_DEVICE_F64 | YOKE_DEVICE_F16 | (integrated && V_HAS_REGISTER ? YOKE_DEVICE_UNIFIED : 0);
+	info->flags = YOKE_DEVICE_F64 | YOKE_DEVICE_F16 |
+		      (integrated && V_HAS_REGISTER ? YOKE_DEVICE_UNIFIED : 0);
 	info->units = number(d, V_UNITS);
 	if (!yk_native_code(V_MEMORY(&bytes, d->id)))
 		info->memory = info->max_segment = bytes;
@@ -102,7 +103,8 @@ static char *identity_of(const struct yk_native_device *d)
 
 	yk_vendor_version(version, sizeof version);
 	yk_vendor_compiler(compiler, sizeof compiler);
-	if (asprintf(&text, "yoke %s\n%s\n%s\n%s\n%s", PACKAGE_VERSION, V_NAME, version, compiler, d->arch) < 0)
+	if (asprintf(&text, "yoke %s\n%s\n%s\n%s\n%s", PACKAGE_VERSION, V_NAME, version, compiler,
+		     d->arch) < 0)
 		return NULL;
 	return text;
 }
@@ -118,8 +120,9 @@ static const char *refused(struct yk_native_device *d, char *why, size_t cap)
 	fill_limits(d);
 	if (!d->gpu.info.memory)
 		return "the driver reports 0 bytes of memory";
-	if (!d->gpu.info.units || !d->gpu.max_group || !d->gpu.max_items[0] || !d->gpu.max_items[1] ||
-	    d->grid[0] < 1 || d->grid[1] < 1 || d->grid[2] < 1 || !d->gpu.info.local_bytes)
+	if (!d->gpu.info.units || !d->gpu.max_group || !d->gpu.max_items[0] ||
+	    !d->gpu.max_items[1] || d->grid[0] < 1 || d->grid[1] < 1 || d->grid[2] < 1 ||
+	    !d->gpu.info.local_bytes)
 		return "the driver does not report limits of the kernel size";
 	return NULL;
 }
@@ -143,13 +146,14 @@ static int add_device(int ordinal, char *notice, size_t cap)
 	}
 	const char *refusal = refused(d, why, sizeof why);
 	if (refusal) {
-		yk_gpu_leave_out(YOKE_LOG_INFO, "device %d%s%s is not used: %s", ordinal, *d->arch ? ", " : "", d->arch,
-				 refusal);
+		yk_gpu_leave_out(YOKE_LOG_INFO, "device %d%s%s is not used: %s", ordinal,
+				 *d->arch ? ", " : "", d->arch, refusal);
 		free(d);
 		return 0;
 	}
-	int err = (d->gpu.identity = identity_of(d)) ? yk_gpu_device_add(&d->gpu) :
-						       yk_gpu_error(YOKE_ENOMEM, "no memory for a device's record");
+	int err = (d->gpu.identity = identity_of(d)) ?
+			  yk_gpu_device_add(&d->gpu) :
+			  yk_gpu_error(YOKE_ENOMEM, "no memory for a device's record");
 	if (err) {
 		free((void *)(uintptr_t)d->gpu.identity);
 		free(d);
@@ -204,7 +208,8 @@ int yk_native_open_device(struct yk_gpu_device *device)
 
 	if (d->open || err)
 		return err;
-	if ((err = yk_native_use(device)) || (err = yk_gpu_check(device, V_STREAM_NEW(&d->helper)))) {
+	if ((err = yk_native_use(device)) ||
+	    (err = yk_gpu_check(device, V_STREAM_NEW(&d->helper)))) {
 		yk_native_code(V_CLOSE(d));
 		return err;
 	}

@@ -115,13 +115,19 @@ static void add_python(struct folders *f)
 		for (int level = 0; level < 3 && strrchr(own, '/'); level++)
 			*strrchr(own, '/') = 0;
 	}
-	const char *roots[] = { own, secure_getenv("VIRTUAL_ENV"), secure_getenv("CONDA_PREFIX"), user, "/usr/local",
+	const char *roots[] = { own,
+				secure_getenv("VIRTUAL_ENV"),
+				secure_getenv("CONDA_PREFIX"),
+				user,
+				"/usr/local",
 				"/usr" };
 
 	for (size_t r = 0; r < sizeof roots / sizeof *roots; r++)
-		for (size_t b = 0; roots[r] && *roots[r] == '/' && b < sizeof below / sizeof *below; b++) {
+		for (size_t b = 0; roots[r] && *roots[r] == '/' && b < sizeof below / sizeof *below;
+		     b++) {
 			glob_t found;
-			snprintf(pattern, sizeof pattern, "%s/lib/python3*/*-packages/%s", roots[r], below[b]);
+			snprintf(pattern, sizeof pattern, "%s/lib/python3*/*-packages/%s", roots[r],
+				 below[b]);
 			if (glob(pattern, 0, NULL, &found))
 				continue;
 			for (size_t i = 0; i < found.gl_pathc; i++)
@@ -194,14 +200,19 @@ static bool resolve(enum yk_native_lib which, void *library, const char *name)
 		void *s = dlsym(library, symbols[i].name);
 		memcpy((char *)&yk_native + symbols[i].at, &s, sizeof s);
 		if (!s && symbols[i].need == NEED && n < sizeof lacks)
-			n += (size_t)snprintf(lacks + n, sizeof lacks - n, "%s%s", n ? ", " : "", symbols[i].name);
+			n += (size_t)snprintf(lacks + n, sizeof lacks - n, "%s%s", n ? ", " : "",
+					      symbols[i].name);
 		if (!s && symbols[i].need == MAY && m < sizeof may)
-			m += (size_t)snprintf(may + m, sizeof may - m, "%s%s", m ? ", " : "", symbols[i].name);
+			m += (size_t)snprintf(may + m, sizeof may - m, "%s%s", m ? ", " : "",
+					      symbols[i].name);
 	}
 	if (n)
-		append_reason(&parts[which], "%s lacks %.200s: it is too old or not the vendor's; update it", name, lacks);
+		append_reason(&parts[which],
+			      "%s lacks %.200s: it is too old or not the vendor's; update it", name,
+			      lacks);
 	else if (m)
-		append_reason(&parts[which], "%s lacks %.200s; features that need it are disabled", name, may);
+		append_reason(&parts[which], "%s lacks %.200s; features that need it are disabled",
+			      name, may);
 	return !n;
 }
 
@@ -253,7 +264,8 @@ static void names_of(enum yk_native_lib which, char *to, size_t cap)
 
 	for (int i = 0; i < LIBRARIES && n < cap; i++)
 		if (libraries[i].part == which)
-			n += (size_t)snprintf(to + n, cap - n, "%s%s", n ? ", " : "", libraries[i].name);
+			n += (size_t)snprintf(to + n, cap - n, "%s%s", n ? ", " : "",
+					      libraries[i].name);
 }
 
 static void open_part(enum yk_native_lib which)
@@ -286,8 +298,8 @@ bool yk_native_open(enum yk_native_lib which, const char **why)
 	if (!p->tried) {
 		open_part(which);
 		if (p->library)
-			yk_gpu_log(YOKE_LOG_INFO, "%s%s%s opened%s%s", p->folder, *p->folder ? "/" : "", p->library,
-				   *p->why ? "; " : "", p->why);
+			yk_gpu_log(YOKE_LOG_INFO, "%s%s%s opened%s%s", p->folder,
+				   *p->folder ? "/" : "", p->library, *p->why ? "; " : "", p->why);
 		else
 			yk_gpu_log(YOKE_LOG_INFO, "%s", p->why);
 	}
@@ -323,19 +335,21 @@ static bool has_names(enum yk_native_lib which)
 
 const char *yk_native_note(uint32_t index)
 {
-	static const char *const what[] = { "driver", "compiler", "products", "telemetry", "ranges", "products", "collectives" };
+	static const char *const what[] = { "driver", "compiler", "products",   "telemetry",
+					    "ranges", "products", "collectives" };
 	static char line[YK_PARTS][PATH_MAX + 700];
 	const char *why;
 	int part = -1;
 
-	for (uint32_t left = index + 1; left && part < YK_PARTS; left -= part < YK_PARTS && has_names((enum yk_native_lib)part))
+	for (uint32_t left = index + 1; left && part < YK_PARTS;
+	     left -= part < YK_PARTS && has_names((enum yk_native_lib)part))
 		part++;
 	if (part >= YK_PARTS || (index && !yk_native_open(YK_DRIVER, NULL)))
 		return NULL;
 	if (!yk_native_open((enum yk_native_lib)part, &why))
 		return why;
 	const struct part *p = &parts[part];
-	snprintf(line[part], sizeof line[part], "%s  %s%s%s%s%s", what[part], p->folder, *p->folder ? "/" : "",
-		 p->library, *p->why ? "; " : "", p->why);
+	snprintf(line[part], sizeof line[part], "%s  %s%s%s%s%s", what[part], p->folder,
+		 *p->folder ? "/" : "", p->library, *p->why ? "; " : "", p->why);
 	return line[part];
 }

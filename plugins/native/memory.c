@@ -40,8 +40,8 @@ static int host_new(struct yk_gpu_device *d, uint64_t bytes, void **buffer, void
 	return 0;
 }
 
-int yk_native_buffer_new(struct yk_gpu_device *d, int kind, uint64_t bytes, const void *data, void **buffer,
-			 void **host)
+int yk_native_buffer_new(struct yk_gpu_device *d, int kind, uint64_t bytes, const void *data,
+			 void **buffer, void **host)
 {
 	v_address at;
 	int err = yk_native_use(d);
@@ -63,7 +63,8 @@ int yk_native_buffer_wrap(struct yk_gpu_device *device, void *memory, uint64_t b
 	struct yk_native_device *d = yk_native_of(device);
 	struct yk_native_wrap *w = malloc(sizeof *w);
 	v_address at;
-	int err = w ? yk_native_use(device) : yk_gpu_error(YOKE_ENOMEM, "no memory for a segment's record");
+	int err = w ? yk_native_use(device) :
+		      yk_gpu_error(YOKE_ENOMEM, "no memory for a segment's record");
 
 	// memory that is read-only or already registered is copied by the core instead
 	if (!err && yk_native_code(V_REGISTER(memory, bytes)))
@@ -120,27 +121,34 @@ void yk_native_buffer_free(struct yk_gpu_device *device, void *buffer, void *hos
 		yk_native_code(V_FREE(v_address_of(buffer, 0)));
 }
 
-int yk_native_put(struct yk_gpu_queue *q, void *buffer, uint64_t offset, const void *from, uint64_t bytes)
+int yk_native_put(struct yk_gpu_queue *q, void *buffer, uint64_t offset, const void *from,
+		  uint64_t bytes)
 {
 	int err = yk_native_use(q->device);
 
-	return err ? err : yk_gpu_check(q->device, V_PUT(v_address_of(buffer, offset), from, bytes, yk_native_stream(q)));
+	return err ? err :
+		     yk_gpu_check(q->device, V_PUT(v_address_of(buffer, offset), from, bytes,
+						   yk_native_stream(q)));
 }
 
 int yk_native_get(struct yk_gpu_queue *q, void *buffer, uint64_t offset, void *to, uint64_t bytes)
 {
 	int err = yk_native_use(q->device);
 
-	return err ? err : yk_gpu_check(q->device, V_GET(to, v_address_of(buffer, offset), bytes, yk_native_stream(q)));
+	return err ? err :
+		     yk_gpu_check(q->device, V_GET(to, v_address_of(buffer, offset), bytes,
+						   yk_native_stream(q)));
 }
 
-int yk_native_copy(struct yk_gpu_queue *q, void *to, uint64_t to_offset, void *from, uint64_t from_offset,
-		   uint64_t bytes)
+int yk_native_copy(struct yk_gpu_queue *q, void *to, uint64_t to_offset, void *from,
+		   uint64_t from_offset, uint64_t bytes)
 {
 	int err = yk_native_use(q->device);
 
-	return err ? err : yk_gpu_check(q->device, V_COPY(v_address_of(to, to_offset),
-							  v_address_of(from, from_offset), bytes, yk_native_stream(q)));
+	return err ? err :
+		     yk_gpu_check(q->device, V_COPY(v_address_of(to, to_offset),
+						    v_address_of(from, from_offset), bytes,
+						    yk_native_stream(q)));
 }
 
 // ---- fills ----
@@ -151,16 +159,19 @@ static int fill_pairs(struct yk_gpu_queue *q, v_address at, uint64_t bytes, cons
 {
 	int err = yk_gpu_check(q->device, V_SET32(at, half[0], 1, yk_native_stream(q)));
 
-	err = err ? err : yk_gpu_check(q->device, V_SET32(v_address_of(v_buffer_of(at), 4), half[1], 1, yk_native_stream(q)));
+	err = err ? err :
+		    yk_gpu_check(q->device, V_SET32(v_address_of(v_buffer_of(at), 4), half[1], 1,
+						    yk_native_stream(q)));
 	for (uint64_t done = 8; done < bytes && !err; done *= 2) {
 		const uint64_t n = done < bytes - done ? done : bytes - done;
-		err = yk_gpu_check(q->device, V_COPY(v_address_of(v_buffer_of(at), done), at, n, yk_native_stream(q)));
+		err = yk_gpu_check(q->device, V_COPY(v_address_of(v_buffer_of(at), done), at, n,
+						     yk_native_stream(q)));
 	}
 	return err;
 }
 
-int yk_native_fill(struct yk_gpu_queue *q, void *buffer, uint64_t offset, uint64_t bytes, const void *pattern,
-		   uint32_t pattern_bytes)
+int yk_native_fill(struct yk_gpu_queue *q, void *buffer, uint64_t offset, uint64_t bytes,
+		   const void *pattern, uint32_t pattern_bytes)
 {
 	const v_address at = v_address_of(buffer, offset);
 	uint32_t word[2] = { 0 };
@@ -170,8 +181,12 @@ int yk_native_fill(struct yk_gpu_queue *q, void *buffer, uint64_t offset, uint64
 		return err;
 	memcpy(word, pattern, pattern_bytes); // host and devices are little-endian
 	switch (pattern_bytes) {
-	case 1: return yk_gpu_check(q->device, V_SET8(at, (unsigned char)word[0], bytes, yk_native_stream(q)));
-	case 2: return yk_gpu_check(q->device, V_SET16(at, (unsigned short)word[0], bytes / 2, yk_native_stream(q)));
+	case 1:
+		return yk_gpu_check(q->device,
+				    V_SET8(at, (unsigned char)word[0], bytes, yk_native_stream(q)));
+	case 2:
+		return yk_gpu_check(q->device, V_SET16(at, (unsigned short)word[0], bytes / 2,
+						       yk_native_stream(q)));
 	case 8:
 		if (word[0] != word[1])
 			return fill_pairs(q, at, bytes, word);
@@ -194,11 +209,13 @@ static void enable_peer_access(struct yk_native_device *d, struct yk_native_devi
 		return;
 	const int code = yk_native_code(V_ENABLE_PEER(peer));
 	yk_gpu_log(YOKE_LOG_DEBUG, "device %u %s the memory of device %u", d->gpu.index,
-		   !code || code == V_PEER_ALREADY ? "can access" : "cannot access", peer->gpu.index);
+		   !code || code == V_PEER_ALREADY ? "can access" : "cannot access",
+		   peer->gpu.index);
 }
 
-int yk_native_copy_between(struct yk_gpu_queue *q, struct yk_gpu_device *to_device, void *to, uint64_t to_offset,
-			   struct yk_gpu_device *from_device, void *from, uint64_t from_offset, uint64_t bytes)
+int yk_native_copy_between(struct yk_gpu_queue *q, struct yk_gpu_device *to_device, void *to,
+			   uint64_t to_offset, struct yk_gpu_device *from_device, void *from,
+			   uint64_t from_offset, uint64_t bytes)
 {
 	struct yk_native_device *t = yk_native_of(to_device), *f = yk_native_of(from_device);
 	int err;
@@ -208,6 +225,7 @@ int yk_native_copy_between(struct yk_gpu_queue *q, struct yk_gpu_device *to_devi
 	if ((err = yk_native_use(q->device)))
 		return err;
 	enable_peer_access(yk_native_of(q->device), q->device == to_device ? f : t);
-	return yk_gpu_check(q->device, V_COPY_PEER(v_address_of(to, to_offset), t, v_address_of(from, from_offset), f,
-						   bytes, yk_native_stream(q)));
+	return yk_gpu_check(q->device, V_COPY_PEER(v_address_of(to, to_offset), t,
+						   v_address_of(from, from_offset), f, bytes,
+						   yk_native_stream(q)));
 }

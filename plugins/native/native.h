@@ -15,7 +15,14 @@
 // BLAS: rocBLAS, used where hipBLASLt is missing (AMD only). RANGES: profiler ranges (NVTX).
 // COLLECTIVES: NCCL or RCCL.
 enum yk_native_lib {
-	YK_DRIVER, YK_COMPILER, YK_PRODUCTS, YK_TELEMETRY, YK_RANGES, YK_BLAS, YK_COLLECTIVES, YK_PARTS
+	YK_DRIVER,
+	YK_COMPILER,
+	YK_PRODUCTS,
+	YK_TELEMETRY,
+	YK_RANGES,
+	YK_BLAS,
+	YK_COLLECTIVES,
+	YK_PARTS
 };
 
 // The vendor's functions. Pointers are NULL for libraries that are not open and for optional
@@ -56,7 +63,13 @@ void yk_native_library_start(void);
 // ---- devices ----
 
 // Epilogues of a library's product, as a bit mask; the bias is added before the activation.
-enum yk_native_then { YK_THEN_NOTHING = 0, YK_THEN_BIAS = 1, YK_THEN_RELU = 2, YK_THEN_GELU = 4, YK_THENS = 8 };
+enum yk_native_then {
+	YK_THEN_NOTHING = 0,
+	YK_THEN_BIAS = 1,
+	YK_THEN_RELU = 2,
+	YK_THEN_GELU = 4,
+	YK_THENS = 8
+};
 
 struct yk_native_wrap;
 struct yk_native_device {
@@ -113,7 +126,8 @@ int yk_vendor_params(v_function, const void *image, size_t bytes, const char *na
 		     size_t *sizes);
 // Passes further limits to the product library's heuristic: the alignment of the operands, in
 // bytes.
-int yk_vendor_restrict(const struct yk_gpu_device *, v_lt_preference, uint32_t a, uint32_t b, uint32_t y);
+int yk_vendor_restrict(const struct yk_gpu_device *, v_lt_preference, uint32_t a, uint32_t b,
+		       uint32_t y);
 // Fills a sample whose size member is set.
 int yk_vendor_sample(const struct yk_native_device *, struct yoke_sample *);
 
@@ -121,10 +135,16 @@ int yk_vendor_sample(const struct yk_native_device *, struct yoke_sample *);
 
 // Offsets that keep the codes of the compiler and of the product and collective libraries distinct
 // from the driver's.
-enum { YK_COMPILER_CODE = 100000, YK_PRODUCTS_CODE = 200000, YK_BLAS_CODE = 300000, YK_COLLECTIVES_CODE = 400000 };
+enum {
+	YK_COMPILER_CODE = 100000,
+	YK_PRODUCTS_CODE = 200000,
+	YK_BLAS_CODE = 300000,
+	YK_COLLECTIVES_CODE = 400000
+};
 const char *yk_native_name(int code);
 // Records the failure of a call of library `part` and returns `error`.
-int yk_native_library_failed(const struct yk_gpu_device *, int error, const char *call, int part, int code);
+int yk_native_library_failed(const struct yk_gpu_device *, int error, const char *call, int part,
+			     int code);
 const char *yk_native_help(int code);
 bool yk_native_is_memory(int code);
 
@@ -136,18 +156,20 @@ void yk_native_refresh(struct yk_gpu_device *, struct yoke_device_info *);
 
 // ---- memory.c ----
 
-int yk_native_buffer_new(struct yk_gpu_device *, int kind, uint64_t bytes, const void *data, void **buffer,
-			 void **host);
+int yk_native_buffer_new(struct yk_gpu_device *, int kind, uint64_t bytes, const void *data,
+			 void **buffer, void **host);
 int yk_native_buffer_wrap(struct yk_gpu_device *, void *memory, uint64_t bytes, void **buffer);
 void yk_native_buffer_free(struct yk_gpu_device *, void *buffer, void *host);
-int yk_native_put(struct yk_gpu_queue *, void *buffer, uint64_t offset, const void *from, uint64_t bytes);
+int yk_native_put(struct yk_gpu_queue *, void *buffer, uint64_t offset, const void *from,
+		  uint64_t bytes);
 int yk_native_get(struct yk_gpu_queue *, void *buffer, uint64_t offset, void *to, uint64_t bytes);
-int yk_native_copy(struct yk_gpu_queue *, void *to, uint64_t to_offset, void *from, uint64_t from_offset,
-		   uint64_t bytes);
-int yk_native_copy_between(struct yk_gpu_queue *, struct yk_gpu_device *to_device, void *to, uint64_t to_offset,
-			   struct yk_gpu_device *from_device, void *from, uint64_t from_offset, uint64_t bytes);
-int yk_native_fill(struct yk_gpu_queue *, void *buffer, uint64_t offset, uint64_t bytes, const void *pattern,
-		   uint32_t pattern_bytes);
+int yk_native_copy(struct yk_gpu_queue *, void *to, uint64_t to_offset, void *from,
+		   uint64_t from_offset, uint64_t bytes);
+int yk_native_copy_between(struct yk_gpu_queue *, struct yk_gpu_device *to_device, void *to,
+			   uint64_t to_offset, struct yk_gpu_device *from_device, void *from,
+			   uint64_t from_offset, uint64_t bytes);
+int yk_native_fill(struct yk_gpu_queue *, void *buffer, uint64_t offset, uint64_t bytes,
+		   const void *pattern, uint32_t pattern_bytes);
 
 // ---- queue.c ----
 
@@ -169,9 +191,10 @@ void yk_native_graph_free(void *graph);
 
 // ---- program.c ----
 
-int yk_native_build(struct yk_gpu_device *, const char *text, const char *options, const char *kernel,
-		    void **program);
-int yk_native_load(struct yk_gpu_device *, const void *binary, size_t bytes, const char *options, void **program);
+int yk_native_build(struct yk_gpu_device *, const char *text, const char *options,
+		    const char *kernel, void **program);
+int yk_native_load(struct yk_gpu_device *, const void *binary, size_t bytes, const char *options,
+		   void **program);
 void *yk_native_binary(struct yk_gpu_device *, void *program, size_t *bytes);
 void yk_native_program_free(void *program);
 int yk_native_kernel_new(struct yk_gpu_device *, void *program, const char *name, void **kernel);
@@ -179,9 +202,11 @@ int yk_native_kernel_sized(struct yk_gpu_device *, void *kernel, size_t bytes);
 void yk_native_kernel_free(void *kernel);
 size_t yk_native_kernel_group(struct yk_gpu_device *, void *kernel);
 uint32_t yk_native_kernel_params(void *kernel);
-void yk_native_kernel_use(struct yk_gpu_device *, void *kernel, size_t group, struct yoke_occupancy *to);
+void yk_native_kernel_use(struct yk_gpu_device *, void *kernel, size_t group,
+			  struct yoke_occupancy *to);
 int yk_native_arg(void *kernel, uint32_t index, size_t bytes, const void *value);
-int yk_native_launch(struct yk_gpu_queue *, void *kernel, uint32_t dims, const size_t *items, const size_t *group);
+int yk_native_launch(struct yk_gpu_queue *, void *kernel, uint32_t dims, const size_t *items,
+		     const size_t *group);
 
 // ---- products.c ----
 

@@ -11,7 +11,8 @@
 	X(COLLECTIVES, NEED, ncclResult_t, ncclGetUniqueId, (ncclUniqueId *id)) \
 	X(COLLECTIVES, NEED, ncclResult_t, ncclCommInitRankConfig, \
 	  (ncclComm_t *comm, int ranks, ncclUniqueId id, int rank, ncclConfig_t *config)) \
-	X(COLLECTIVES, NEED, ncclResult_t, ncclCommGetAsyncError, (ncclComm_t comm, ncclResult_t *code)) \
+	X(COLLECTIVES, NEED, ncclResult_t, ncclCommGetAsyncError, \
+	  (ncclComm_t comm, ncclResult_t *code)) \
 	X(COLLECTIVES, NEED, ncclResult_t, ncclCommFinalize, (ncclComm_t comm)) \
 	X(COLLECTIVES, NEED, ncclResult_t, ncclCommDestroy, (ncclComm_t comm)) \
 	X(COLLECTIVES, NEED, ncclResult_t, ncclCommAbort, (ncclComm_t comm)) \
@@ -19,22 +20,25 @@
 	X(COLLECTIVES, NEED, ncclResult_t, ncclGroupStart, (void)) \
 	X(COLLECTIVES, NEED, ncclResult_t, ncclGroupEnd, (void)) \
 	X(COLLECTIVES, NEED, ncclResult_t, ncclSend, \
-	  (const void *from, size_t count, ncclDataType_t type, int peer, ncclComm_t comm, STREAM stream)) \
+	  (const void *from, size_t count, ncclDataType_t type, int peer, ncclComm_t comm, \
+	   STREAM stream)) \
 	X(COLLECTIVES, NEED, ncclResult_t, ncclRecv, \
 	  (void *to, size_t count, ncclDataType_t type, int peer, ncclComm_t comm, STREAM stream)) \
 	X(COLLECTIVES, NEED, ncclResult_t, ncclAllGather, \
-	  (const void *from, void *to, size_t count, ncclDataType_t type, ncclComm_t comm, STREAM stream)) \
+	  (const void *from, void *to, size_t count, ncclDataType_t type, ncclComm_t comm, \
+	   STREAM stream)) \
 	X(COLLECTIVES, NEED, ncclResult_t, ncclBroadcast, \
-	  (const void *from, void *to, size_t count, ncclDataType_t type, int root, ncclComm_t comm, STREAM stream)) \
+	  (const void *from, void *to, size_t count, ncclDataType_t type, int root, \
+	   ncclComm_t comm, STREAM stream)) \
 	X(COLLECTIVES, NEED, ncclResult_t, ncclAllReduce, \
-	  (const void *from, void *to, size_t count, ncclDataType_t type, ncclRedOp_t op, ncclComm_t comm, \
-	   STREAM stream)) \
+	  (const void *from, void *to, size_t count, ncclDataType_t type, ncclRedOp_t op, \
+	   ncclComm_t comm, STREAM stream)) \
 	X(COLLECTIVES, NEED, ncclResult_t, ncclReduce, \
-	  (const void *from, void *to, size_t count, ncclDataType_t type, ncclRedOp_t op, int root, ncclComm_t comm, \
-	   STREAM stream)) \
+	  (const void *from, void *to, size_t count, ncclDataType_t type, ncclRedOp_t op, \
+	   int root, ncclComm_t comm, STREAM stream)) \
 	X(COLLECTIVES, NEED, ncclResult_t, ncclReduceScatter, \
-	  (const void *from, void *to, size_t count, ncclDataType_t type, ncclRedOp_t op, ncclComm_t comm, \
-	   STREAM stream))
+	  (const void *from, void *to, size_t count, ncclDataType_t type, ncclRedOp_t op, \
+	   ncclComm_t comm, STREAM stream))
 
 #define YK_NCCL_CONSTANTS(X) \
 	X(ncclSuccess, 0) \

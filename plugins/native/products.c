@@ -43,7 +43,8 @@ static bool takes(const struct yk_gpu_device *device, struct yk_gpu_contract *c)
 // Reports a failure before anything ran: another implementation computes the product.
 static int check(const struct yk_gpu_device *d, const char *call, int code)
 {
-	return code ? yk_native_library_failed(d, YOKE_EUNSUPPORTED, call, YK_PRODUCTS_CODE, code) : 0;
+	return code ? yk_native_library_failed(d, YOKE_EUNSUPPORTED, call, YK_PRODUCTS_CODE, code) :
+		      0;
 }
 
 static int check_run(const struct yk_gpu_device *d, const char *call, int code)
@@ -55,7 +56,10 @@ static int check_run(const struct yk_gpu_device *d, const char *call, int code)
 
 static int type_of(int dtype)
 {
-	return dtype == yoke_f64 ? V_R_64F : dtype == yoke_f16 ? V_R_16F : dtype == yoke_bf16 ? V_R_16BF : V_R_32F;
+	return dtype == yoke_f64  ? V_R_64F :
+	       dtype == yoke_f16  ? V_R_16F :
+	       dtype == yoke_bf16 ? V_R_16BF :
+				    V_R_32F;
 }
 
 static int set_desc(struct yk_gpu_device *d, struct plan *p, int what, int32_t value)
@@ -66,40 +70,48 @@ static int set_desc(struct yk_gpu_device *d, struct plan *p, int what, int32_t v
 // Both vendors' codes are sums of these.
 static int epilogue_of(int then)
 {
-	return (then & YK_THEN_BIAS ? V_EPILOGUE_BIAS : 0) | (then & YK_THEN_RELU ? V_EPILOGUE_RELU : 0) |
+	return (then & YK_THEN_BIAS ? V_EPILOGUE_BIAS : 0) |
+	       (then & YK_THEN_RELU ? V_EPILOGUE_RELU : 0) |
 	       (then & YK_THEN_GELU ? V_EPILOGUE_GELU : 0);
 }
 
 static int make_desc(struct yk_gpu_device *d, struct plan *p)
 {
 	const struct yk_native_problem *x = &p->problem;
-	const int compute = x->dtype == yoke_f64 ? V_COMPUTE_64F : x->tf32 ? V_COMPUTE_TF32 : V_COMPUTE_32F;
+	const int compute = x->dtype == yoke_f64 ? V_COMPUTE_64F :
+			    x->tf32              ? V_COMPUTE_TF32 :
+						   V_COMPUTE_32F;
 	static void *const some = (void *)256; // a dummy address with a row's alignment
-	int err = check(d, V_LT_DESC_NEW(&p->desc, compute, x->dtype == yoke_f64 ? V_R_64F : V_R_32F));
+	int err = check(d,
+			V_LT_DESC_NEW(&p->desc, compute, x->dtype == yoke_f64 ? V_R_64F : V_R_32F));
 
 	// the library's A is our b
 	err = err ? err : set_desc(d, p, V_DESC_TRANSA, x->transposed[YK_B] ? V_OP_T : V_OP_N);
 	err = err ? err : set_desc(d, p, V_DESC_TRANSB, x->transposed[YK_A] ? V_OP_T : V_OP_N);
 	err = err || !x->then ? err : set_desc(d, p, V_DESC_EPILOGUE, epilogue_of(x->then));
 	// hipBLASLt before ROCm 6.2 finds no algorithm without a bias pointer
-	return err || !(x->then & YK_THEN_BIAS) ? err : check(d, V_LT_DESC_SET(p->desc, V_DESC_BIAS, &some, sizeof some));
+	return err || !(x->then & YK_THEN_BIAS) ?
+		       err :
+		       check(d, V_LT_DESC_SET(p->desc, V_DESC_BIAS, &some, sizeof some));
 }
 
 // A layout whose columns are the rows of our matrix.
-static int make_layout(struct yk_gpu_device *d, struct plan *p, enum yk_native_operand which, int64_t rows, int64_t cols)
+static int make_layout(struct yk_gpu_device *d, struct plan *p, enum yk_native_operand which,
+		       int64_t rows, int64_t cols)
 {
 	const struct yk_native_problem *x = &p->problem;
 	const bool transposed = x->transposed[which];
 	const int32_t batch = (int32_t)x->batch;
 	const int type = type_of(which == YK_Y ? x->to : x->dtype);
 	v_lt_layout *l = &p->layout[which];
-	int err = check(d, V_LT_LAYOUT_NEW(l, type, (uint64_t)(transposed ? rows : cols), (uint64_t)(transposed ? cols : rows),
-					   x->ld[which]));
+	int err = check(d, V_LT_LAYOUT_NEW(l, type, (uint64_t)(transposed ? rows : cols),
+					   (uint64_t)(transposed ? cols : rows), x->ld[which]));
 
 	if (!err && batch > 1)
 		err = check(d, V_LT_LAYOUT_SET(*l, V_LAYOUT_BATCH, &batch, sizeof batch));
 	if (!err && batch > 1)
-		err = check(d, V_LT_LAYOUT_SET(*l, V_LAYOUT_STEP, &x->step[which], sizeof x->step[which]));
+		err = check(d, V_LT_LAYOUT_SET(*l, V_LAYOUT_STEP, &x->step[which],
+					       sizeof x->step[which]));
 	return err;
 }
 
@@ -115,12 +127,17 @@ static int choose(struct yk_gpu_device *d, struct library *l, struct plan *p)
 		return err;
 	err = check(d, V_LT_PREFERENCE_SET(preference, V_PREFERENCE_WORKSPACE, &max, sizeof max));
 	if (!err)
-		err = yk_vendor_restrict(d, preference, p->problem.align[YK_B], p->problem.align[YK_A], p->problem.align[YK_Y]);
+		err = yk_vendor_restrict(d, preference, p->problem.align[YK_B],
+					 p->problem.align[YK_A], p->problem.align[YK_Y]);
 	if (!err) {
-		const int code = yk_native_code(V_LT_CHOOSE(l->handle, p->desc, p->layout[YK_B], p->layout[YK_A], p->layout[YK_Y],
-							    p->layout[YK_Y], preference, 1, &result, &found));
+		const int code = yk_native_code(
+			V_LT_CHOOSE(l->handle, p->desc, p->layout[YK_B], p->layout[YK_A],
+				    p->layout[YK_Y], p->layout[YK_Y], preference, 1, &result,
+				    &found));
 		if (code == V_PRODUCTS_UNSUPPORTED || (!code && (!found || result.state)))
-			err = yk_gpu_error(YOKE_EUNSUPPORTED, "%s has no algorithm for this product", yk_native_library(YK_PRODUCTS));
+			err = yk_gpu_error(YOKE_EUNSUPPORTED,
+					   "%s has no algorithm for this product",
+					   yk_native_library(YK_PRODUCTS));
 		else
 			err = check(d, V_LT_CHOOSE_CALL, code);
 	}
@@ -143,7 +160,8 @@ static void plan_free(struct plan *p)
 }
 
 // Returns the plan of a problem, creating it if needed; called with the device's lock held.
-static int plan_of(struct yk_gpu_device *d, const struct yk_native_problem *x, const struct plan **to)
+static int plan_of(struct yk_gpu_device *d, const struct yk_native_problem *x,
+		   const struct plan **to)
 {
 	struct library *l = yk_native_of(d)->products;
 	struct plan *p = l->plans;
@@ -180,14 +198,17 @@ static int multiply(struct yk_gpu_device *d, const struct yk_native_problem *x, 
 	const bool wide = x->dtype == yoke_f64;
 	const double one = 1, zero = 0;
 	const float one32 = 1, zero32 = 0;
-	int err = x->then & YK_THEN_BIAS ? check_run(d, V_LT_DESC_SET(p->desc, V_DESC_BIAS, &to->bias, sizeof to->bias)) :
+	int err = x->then & YK_THEN_BIAS ? check_run(d, V_LT_DESC_SET(p->desc, V_DESC_BIAS,
+								      &to->bias, sizeof to->bias)) :
 					   0;
 
-	return err ? err : check_run(d, V_LT_MULTIPLY(l->handle, p->desc, wide ? (const void *)&one : &one32,
-						      to->at[YK_B], p->layout[YK_B], to->at[YK_A], p->layout[YK_A],
-						      wide ? (const void *)&zero : &zero32, to->at[YK_Y], p->layout[YK_Y],
-						      to->at[YK_Y], p->layout[YK_Y], &p->algo, to->work, p->workspace,
-						      stream));
+	return err ? err :
+		     check_run(d, V_LT_MULTIPLY(l->handle, p->desc,
+						wide ? (const void *)&one : &one32, to->at[YK_B],
+						p->layout[YK_B], to->at[YK_A], p->layout[YK_A],
+						wide ? (const void *)&zero : &zero32, to->at[YK_Y],
+						p->layout[YK_Y], to->at[YK_Y], p->layout[YK_Y],
+						&p->algo, to->work, p->workspace, stream));
 }
 
 static int run(struct yk_gpu_queue *q, const struct yoke_op *op, const void *data)
@@ -230,9 +251,12 @@ static int open_and_test(struct yk_gpu_device *d, const struct yk_native_problem
 		atomic_fetch_or(&n->wrong[p->then], yk_native_factors(p));
 	if (good || err)
 		return err;
-	return yk_gpu_error(YOKE_EUNSUPPORTED, "%s computes wrong products on %s:%u (%s)%s: such products use yoke's own "
-			    "kernels", yk_native_library(YK_PRODUCTS), V_NAME, d->index, d->info.name,
-			    p->then & YK_THEN_GELU ? ", or with a gelu other than the tanh form" : "");
+	return yk_gpu_error(
+		YOKE_EUNSUPPORTED,
+		"%s computes wrong products on %s:%u (%s)%s: such products use yoke's own "
+		"kernels",
+		yk_native_library(YK_PRODUCTS), V_NAME, d->index, d->info.name,
+		p->then & YK_THEN_GELU ? ", or with a gelu other than the tanh form" : "");
 }
 
 static int record(struct yk_gpu_record *r, const struct yk_gpu_contract *c)
@@ -256,4 +280,6 @@ static bool fast(const struct yk_gpu_device *d, int dtype)
 	return yk_native_products_pay(d, dtype) && yk_native_open(YK_PRODUCTS, NULL);
 }
 
-const struct yk_gpu_library yk_native_products = { V_PRODUCTS_NAME, { takes, record }, yk_native_products_always, fast };
+const struct yk_gpu_library yk_native_products = {
+	V_PRODUCTS_NAME, { takes, record }, yk_native_products_always, fast
+};

@@ -42,8 +42,8 @@ struct yk_native_addresses {
 };
 
 // One library call in a stream; `plan` belongs to the library.
-typedef int yk_native_multiply(struct yk_gpu_device *, const struct yk_native_problem *, const void *plan,
-			       const struct yk_native_addresses *, v_stream);
+typedef int yk_native_multiply(struct yk_gpu_device *, const struct yk_native_problem *,
+			       const void *plan, const struct yk_native_addresses *, v_stream);
 
 // ---- products_problem.c ----
 
@@ -58,13 +58,15 @@ bool yk_native_products_pay(const struct yk_gpu_device *, int dtype);
 // this op, because of its form, a rule or the setting.
 bool yk_native_problem_of(const struct yk_gpu_device *, struct yk_gpu_contract *c, bool maps,
 			  struct yk_native_problem *to);
-// Records the call `run` with a copy of its data, and the map if it is apart; `workspace`: bytes that
-// the library needs.
-int yk_native_products_record(struct yk_gpu_record *, const struct yk_gpu_contract *, const struct yk_native_problem *,
-			      size_t workspace, yk_gpu_call_fn *run, const void *data, size_t bytes);
+// Records the call `run` with a copy of its data, and the map if it is apart; `workspace`: bytes
+// that the library needs.
+int yk_native_products_record(struct yk_gpu_record *, const struct yk_gpu_contract *,
+			      const struct yk_native_problem *, size_t workspace,
+			      yk_gpu_call_fn *run, const void *data, size_t bytes);
 // Computes all matrices of an op's batch.
-int yk_native_products_run(struct yk_gpu_queue *, const struct yoke_op *, const struct yk_gpu_contraction *,
-			   const struct yk_native_problem *, const void *plan, yk_native_multiply *);
+int yk_native_products_run(struct yk_gpu_queue *, const struct yoke_op *,
+			   const struct yk_gpu_contraction *, const struct yk_native_problem *,
+			   const void *plan, yk_native_multiply *);
 
 // ---- products_map.c ----
 
@@ -78,7 +80,7 @@ enum { YK_TRY_SIDE = 32 };
 // The problem used to check a library's product.
 void yk_native_try_problem(struct yk_native_problem *to, int dtype, int result, int then);
 // Computes that problem with `workspace` bytes for the library; *good: the results were right.
-int yk_native_try(struct yk_gpu_device *, const struct yk_native_problem *, const void *plan, size_t workspace,
-		  yk_native_multiply *, bool *good);
+int yk_native_try(struct yk_gpu_device *, const struct yk_native_problem *, const void *plan,
+		  size_t workspace, yk_native_multiply *, bool *good);
 
 #endif

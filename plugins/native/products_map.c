@@ -18,7 +18,8 @@ static bool is_short(int dtype)
 // The instruction that computes this value, ignoring casts between 16-bit dtypes and f32.
 static uint32_t skip_casts(const struct yoke_map *m, uint32_t i)
 {
-	while (m->insn[i].op == YOKE_MAP_CAST && is_short(m->insn[i].dtype) && is_short(m->insn[m->insn[i].a].dtype))
+	while (m->insn[i].op == YOKE_MAP_CAST && is_short(m->insn[i].dtype) &&
+	       is_short(m->insn[m->insn[i].a].dtype))
 		i = m->insn[i].a;
 	return i;
 }
@@ -40,7 +41,8 @@ static bool is_number(const struct yoke_map *m, uint32_t i, double x)
 	uint32_t bits;
 
 	memcpy(&bits, &f, sizeof bits);
-	return m->insn[i].op == YOKE_MAP_CONST && m->insn[i].dtype == yoke_f32 && m->konst[m->insn[i].a] == bits;
+	return m->insn[i].op == YOKE_MAP_CONST && m->insn[i].dtype == yoke_f32 &&
+	       m->konst[m->insn[i].a] == bits;
 }
 
 // x <= 0 ? 0 : x
@@ -70,8 +72,9 @@ static bool is_inner(const struct yoke_map *m, uint32_t i, uint32_t x)
 	const double k = 2 * sqrt(2 / M_PI);
 	uint32_t product, number, square;
 
-	if (!is_op(m, i, YOKE_MAP_ADD) || !other_of(m, i, YOKE_MAP_MUL, &product, &number) || !is_number(m, number, k) ||
-	    !other_of(m, product, YOKE_MAP_SQUARE, &square, &number) || !is_number(m, number, k * 0.044715))
+	if (!is_op(m, i, YOKE_MAP_ADD) || !other_of(m, i, YOKE_MAP_MUL, &product, &number) ||
+	    !is_number(m, number, k) || !other_of(m, product, YOKE_MAP_SQUARE, &square, &number) ||
+	    !is_number(m, number, k * 0.044715))
 		return false;
 	return skip_casts(m, m->insn[square].a) == x;
 }
@@ -96,14 +99,15 @@ static bool has_bias(const struct yoke_map *m, uint32_t i)
 	if (!is_op(m, i, YOKE_MAP_ADD))
 		return false;
 	const uint32_t a = skip_casts(m, m->insn[i].a), b = skip_casts(m, m->insn[i].b);
-	return is_op(m, a, YOKE_MAP_INPUT) && is_op(m, b, YOKE_MAP_INPUT) && m->insn[a].a != m->insn[b].a;
+	return is_op(m, a, YOKE_MAP_INPUT) && is_op(m, b, YOKE_MAP_INPUT) &&
+	       m->insn[a].a != m->insn[b].a;
 }
 
 // True if the view is one row of the result's dtype, broadcast over all rows.
 static bool is_row(const struct yoke_view *row, const struct yoke_view *y)
 {
-	if (row->kind != YOKE_VIEW_BUFFER || row->dtype != y->dtype || row->rank != y->rank || row->align % 16 ||
-	    row->strides[row->rank - 1] != 1)
+	if (row->kind != YOKE_VIEW_BUFFER || row->dtype != y->dtype || row->rank != y->rank ||
+	    row->align % 16 || row->strides[row->rank - 1] != 1)
 		return false;
 	for (int k = 0; k < row->rank - 1; k++)
 		if (row->dims[k] > 1 && row->strides[k])
@@ -120,8 +124,8 @@ int yk_native_then_of(const struct yoke_op *op, int product)
 
 	// rounding the product to 16 bits and then requesting f32 is not what a library computes in
 	// f32
-	if (m->nout != 1 || op->nin < 2 || op->nin > 3 || !is_short(y->dtype) || !yk_gpu_dense_of(y, y->dtype) ||
-	    (product != y->dtype && product != yoke_f32))
+	if (m->nout != 1 || op->nin < 2 || op->nin > 3 || !is_short(y->dtype) ||
+	    !yk_gpu_dense_of(y, y->dtype) || (product != y->dtype && product != yoke_f32))
 		return -1;
 	uint32_t at = skip_casts(m, m->out[0]);
 	if (relu_of(m, at, &x))

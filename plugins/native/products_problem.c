@@ -14,7 +14,10 @@ enum usage { NEVER, BY_RULE, ALWAYS };
 static enum usage usage_of(void)
 {
 	static const struct yoke_setting setting = {
-		sizeof setting, V_NAME ".products", "string", "",
+		sizeof setting,
+		V_NAME ".products",
+		"string",
+		"",
 		"use the vendor's library for matrix products: 0 never, 1 whenever possible; empty: as chosen by rules or "
 		"`yoke tune`",
 	};
@@ -37,7 +40,8 @@ enum {
 
 // Computes the leading dimension and whether the matrix is transposed; false: strides not
 // supported.
-static bool leading(int64_t rows, int64_t cols, int64_t by_row, int64_t by_col, int64_t *ld, int *transposed)
+static bool leading(int64_t rows, int64_t cols, int64_t by_row, int64_t by_col, int64_t *ld,
+		    int *transposed)
 {
 	*transposed = !(by_col == 1 || cols == 1);
 	if (*transposed && by_row != 1 && rows != 1)
@@ -62,15 +66,18 @@ static uint32_t align_of(const struct yoke_view *v, int64_t step)
 	return align;
 }
 
-static bool fill(const struct yk_gpu_device *d, const struct yk_gpu_contract *c, int then, struct yk_native_problem *p)
+static bool fill(const struct yk_gpu_device *d, const struct yk_gpu_contract *c, int then,
+		 struct yk_native_problem *p)
 {
 	const struct yk_gpu_contraction *s = &c->s;
 
 	memset(p, 0, sizeof *p);
 	p->apart = then < 0;
-	if (!leading(s->m, s->n, s->y_m, s->y_n, &p->ld[YK_Y], &p->transposed[YK_Y]) || p->transposed[YK_Y] ||
+	if (!leading(s->m, s->n, s->y_m, s->y_n, &p->ld[YK_Y], &p->transposed[YK_Y]) ||
+	    p->transposed[YK_Y] ||
 	    !leading(s->m, s->k, s->a_m, s->a_k, &p->ld[YK_A], &p->transposed[YK_A]) ||
-	    !leading(s->k, s->n, s->b_k, s->b_n, &p->ld[YK_B], &p->transposed[YK_B]) || s->d[LAST] > INT32_MAX)
+	    !leading(s->k, s->n, s->b_k, s->b_n, &p->ld[YK_B], &p->transposed[YK_B]) ||
+	    s->d[LAST] > INT32_MAX)
 		return false;
 	p->dtype = c->dtype;
 	p->to = c->map && !p->apart ? c->op->out[0].dtype : c->to;
@@ -93,9 +100,9 @@ enum {
 	MIN_SIZE = 8,   // min M, N and K: the rank of small adapters
 	WORK = 65536,   // min M N K
 	MANY = 4,       // max calls; these limits decide what is used by rule
-	// Min K for a map apart. On an H100 the library is 4 to 8 times as fast as yoke's own kernels
-	// in bf16, f16 and tf32: from about 100 steps of k on this saves more than storing the
-	// product and reading it again costs.
+	// Min K for a map apart. On an H100 the library is 4 to 8 times as fast as yoke's own
+	// kernels in bf16, f16 and tf32: from about 100 steps of k on this saves more than storing
+	// the product and reading it again costs.
 	APART = 128
 };
 
@@ -126,10 +133,11 @@ bool yk_native_problem_of(const struct yk_gpu_device *d, struct yk_gpu_contract 
 	if (then > YK_THEN_NOTHING && fill(d, c, then, to) && yk_native_wrong(d, to))
 		then = -1;
 	if (usage == NEVER || c->by_row || !s->m || !s->n || !s->k || !yk_gpu_real(c->dtype) ||
-	    (usage == BY_RULE && then < 0 && (c->s.k < APART || !yk_native_products_pay(d, c->dtype))))
+	    (usage == BY_RULE && then < 0 &&
+	     (c->s.k < APART || !yk_native_products_pay(d, c->dtype))))
 		return false;
-	if (usage == BY_RULE && (s->m < MIN_SIZE || s->n < MIN_SIZE || s->k < MIN_SIZE || s->m * s->n < WORK / s->k ||
-				c->batch / s->d[LAST] > MANY))
+	if (usage == BY_RULE && (s->m < MIN_SIZE || s->n < MIN_SIZE || s->k < MIN_SIZE ||
+				 s->m * s->n < WORK / s->k || c->batch / s->d[LAST] > MANY))
 		return false;
 	if (fill(d, c, then, to))
 		return product_bytes(s, to) <= d->info.max_segment;
@@ -142,7 +150,8 @@ bool yk_native_problem_of(const struct yk_gpu_device *d, struct yk_gpu_contract 
 // ---- running ----
 
 // Byte offset of matrix `index` among those that the library does not iterate over.
-static int64_t matrix_at(const struct yk_gpu_contraction *s, const int64_t *strides, int64_t index, int dtype)
+static int64_t matrix_at(const struct yk_gpu_contraction *s, const int64_t *strides, int64_t index,
+			 int dtype)
 {
 	int64_t at = 0;
 
@@ -160,16 +169,18 @@ static void *address(const struct yoke_view *v, int64_t bytes)
 	return (char *)s->buffer + v->offset + bytes;
 }
 
-int yk_native_products_record(struct yk_gpu_record *r, const struct yk_gpu_contract *c, const struct yk_native_problem *p,
-			      size_t workspace, yk_gpu_call_fn *run, const void *data, size_t bytes)
+int yk_native_products_record(struct yk_gpu_record *r, const struct yk_gpu_contract *c,
+			      const struct yk_native_problem *p, size_t workspace,
+			      yk_gpu_call_fn *run, const void *data, size_t bytes)
 {
 	yk_gpu_workspace(r, product_bytes(&c->s, p) + workspace);
 	const int err = yk_gpu_call(r, run, data, bytes);
 	return err || !p->apart ? err : yk_gpu_contract_map(r, c);
 }
 
-int yk_native_products_run(struct yk_gpu_queue *q, const struct yoke_op *op, const struct yk_gpu_contraction *s,
-			   const struct yk_native_problem *p, const void *plan, yk_native_multiply *multiply)
+int yk_native_products_run(struct yk_gpu_queue *q, const struct yoke_op *op,
+			   const struct yk_gpu_contraction *s, const struct yk_native_problem *p,
+			   const void *plan, yk_native_multiply *multiply)
 {
 	const struct yoke_view *y = p->apart ? &op->workspace : &op->out[0];
 	const bool works = op->workspace.kind == YOKE_VIEW_BUFFER;
@@ -184,7 +195,8 @@ int yk_native_products_run(struct yk_gpu_queue *q, const struct yoke_op *op, con
 				address(&op->in[s->swapped], matrix_at(s, s->a, i, p->dtype)),
 				address(&op->in[!s->swapped], matrix_at(s, s->b, i, p->dtype)) },
 			.bias = p->then & YK_THEN_BIAS ? address(&op->in[2], 0) : NULL,
-			.work = works ? address(&op->workspace, (int64_t)product_bytes(s, p)) : NULL,
+			.work = works ? address(&op->workspace, (int64_t)product_bytes(s, p)) :
+					NULL,
 		};
 		err = multiply(q->device, p, plan, &at, yk_native_stream(q));
 		q->launches++;

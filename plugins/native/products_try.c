@@ -28,7 +28,8 @@ void yk_native_try_problem(struct yk_native_problem *to, int dtype, int result, 
 // Stores -1, 0 or 1, or NaN for 2, in the given dtype.
 static void put_number(void *to, int64_t i, int dtype, int x)
 {
-	static const uint16_t f16[] = { 0xbc00, 0, 0x3c00, 0x7e00 }, bf16[] = { 0xbf80, 0, 0x3f80, 0x7fc0 };
+	static const uint16_t f16[] = { 0xbc00, 0, 0x3c00, 0x7e00 },
+			      bf16[] = { 0xbf80, 0, 0x3f80, 0x7fc0 };
 
 	if (dtype == yoke_f64)
 		((double *)to)[i] = x == 2 ? (double)NAN : x;
@@ -52,7 +53,9 @@ static double get_number(const void *from, int64_t i, int dtype)
 	if (dtype == yoke_bf16)
 		return (double)f;
 	const int e = h >> 10 & 31, m = h & 0x3ff;
-	const double x = e == 31 ? (m ? (double)NAN : (double)INFINITY) : e ? ldexp(1024 + m, e - 25) : ldexp(m, -24);
+	const double x = e == 31 ? (m ? (double)NAN : (double)INFINITY) :
+			 e       ? ldexp(1024 + m, e - 25) :
+				   ldexp(m, -24);
 	return h >> 15 ? -x : x;
 }
 
@@ -72,8 +75,8 @@ static double wanted(double sum, const struct yk_native_problem *p, double *off)
 	return y;
 }
 
-static bool right(const struct yk_native_problem *p, const void *y, const signed char *a, const signed char *b,
-		  const signed char *bias)
+static bool right(const struct yk_native_problem *p, const void *y, const signed char *a,
+		  const signed char *b, const signed char *bias)
 {
 	for (int i = 0; i < N; i++) {
 		int sum = p->then & YK_THEN_BIAS ? bias[i % SIDE] : 0;
@@ -90,8 +93,8 @@ static bool right(const struct yk_native_problem *p, const void *y, const signed
 	return true;
 }
 
-int yk_native_try(struct yk_gpu_device *d, const struct yk_native_problem *p, const void *plan, size_t workspace,
-		  yk_native_multiply *multiply, bool *good)
+int yk_native_try(struct yk_gpu_device *d, const struct yk_native_problem *p, const void *plan,
+		  size_t workspace, yk_native_multiply *multiply, bool *good)
 {
 	const v_stream helper = yk_native_of(d)->helper;
 	enum { BIAS = YK_OPERANDS, ALL };
@@ -103,18 +106,24 @@ int yk_native_try(struct yk_gpu_device *d, const struct yk_native_problem *p, co
 	memset(from_device, 0xff, sizeof from_device);
 	for (int i = YK_A; i < ALL; i++)
 		for (int k = 0; k < N; k++) {
-			whole[i][k] = (signed char)(((unsigned)(i * N + k) * 2654435761u >> 16) % 3 - 1);
+			whole[i][k] =
+				(signed char)(((unsigned)(i * N + k) * 2654435761u >> 16) % 3 - 1);
 			if (i == YK_A && k == SIDE)
 				whole[i][k] = 2; // all of row 1
 			put_number(from_device[i], k, i == BIAS ? p->to : p->dtype, whole[i][k]);
 		}
 	for (int i = 0; i < ALL && !err; i++)
-		err = yk_native_buffer_new(d, YOKE_SEGMENT_DEVICE, sizeof from_device[i], from_device[i], &at[i], &host);
+		err = yk_native_buffer_new(d, YOKE_SEGMENT_DEVICE, sizeof from_device[i],
+					   from_device[i], &at[i], &host);
 	if (!err && workspace)
 		err = yk_native_buffer_new(d, YOKE_SEGMENT_DEVICE, workspace, NULL, &work, &host);
-	const struct yk_native_addresses place = { { at[YK_Y], at[YK_A], at[YK_B] }, at[BIAS], work };
+	const struct yk_native_addresses place = { { at[YK_Y], at[YK_A], at[YK_B] },
+						   at[BIAS],
+						   work };
 	err = err ? err : multiply(d, p, plan, &place, helper);
-	err = err ? err : yk_gpu_check(d, V_GET(from_device[YK_Y], v_address_of(at[YK_Y], 0), sizeof from_device[YK_Y], helper));
+	err = err ? err :
+		    yk_gpu_check(d, V_GET(from_device[YK_Y], v_address_of(at[YK_Y], 0),
+					  sizeof from_device[YK_Y], helper));
 	err = err ? err : yk_gpu_check(d, V_STREAM_WAIT(helper));
 	*good = !err && right(p, from_device[YK_Y], whole[YK_A], whole[YK_B], whole[BIAS]);
 	for (int i = 0; i < ALL; i++)

@@ -180,7 +180,9 @@ int yk_native_graph_run(struct yk_gpu_queue *q, void *graph)
 {
 	int err = yk_native_use(q->device);
 
-	return err ? err : yk_gpu_check(q->device, V_GRAPH_LAUNCH(((struct owned *)graph)->exec, yk_native_stream(q)));
+	return err ? err :
+		     yk_gpu_check(q->device, V_GRAPH_LAUNCH(((struct owned *)graph)->exec,
+							    yk_native_stream(q)));
 }
 
 void yk_native_graph_free(void *graph)

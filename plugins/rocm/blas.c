@@ -60,12 +60,16 @@ static int multiply(struct yk_gpu_device *d, const struct yk_native_problem *p, 
 	yk_native_split(&call, &code, V(rocblas_set_stream, l->handle, stream));
 	if (!code)
 		yk_native_split(&call, &code,
-				V(rocblas_gemm_strided_batched_ex, l->handle, transposes(p, YK_B), transposes(p, YK_A),
-				  (int)p->n, (int)p->m, (int)p->k, wide ? (const void *)&one : &one32, to->at[YK_B], factors,
-				  (int)p->ld[YK_B], p->step[YK_B], to->at[YK_A], factors, (int)p->ld[YK_A], p->step[YK_A],
-				  wide ? (const void *)&zero : &zero32, to->at[YK_Y], result, (int)p->ld[YK_Y],
-				  p->step[YK_Y], to->at[YK_Y], result, (int)p->ld[YK_Y], p->step[YK_Y], (int)p->batch,
-				  wide ? rocblas_datatype_f64_r : rocblas_datatype_f32_r, rocblas_gemm_algo_standard, 0, 0));
+				V(rocblas_gemm_strided_batched_ex, l->handle, transposes(p, YK_B),
+				  transposes(p, YK_A), (int)p->n, (int)p->m, (int)p->k,
+				  wide ? (const void *)&one : &one32, to->at[YK_B], factors,
+				  (int)p->ld[YK_B], p->step[YK_B], to->at[YK_A], factors,
+				  (int)p->ld[YK_A], p->step[YK_A],
+				  wide ? (const void *)&zero : &zero32, to->at[YK_Y], result,
+				  (int)p->ld[YK_Y], p->step[YK_Y], to->at[YK_Y], result,
+				  (int)p->ld[YK_Y], p->step[YK_Y], (int)p->batch,
+				  wide ? rocblas_datatype_f64_r : rocblas_datatype_f32_r,
+				  rocblas_gemm_algo_standard, 0, 0));
 	return check(d, call, code, YOKE_EDEVICE);
 }
 
@@ -85,7 +89,9 @@ static int open_on(struct yk_gpu_device *d)
 	int err = l ? check(d, V(rocblas_create_handle, &l->handle), YOKE_EUNSUPPORTED) :
 		      yk_gpu_error(YOKE_ENOMEM, "no memory for a library's record");
 
-	if (!err && (err = check(d, V(rocblas_set_atomics_mode, l->handle, rocblas_atomics_not_allowed), YOKE_EUNSUPPORTED)))
+	if (!err &&
+	    (err = check(d, V(rocblas_set_atomics_mode, l->handle, rocblas_atomics_not_allowed),
+			 YOKE_EUNSUPPORTED)))
 		yk_native_code(V(rocblas_destroy_handle, l->handle));
 	if (err)
 		free(l);
@@ -116,8 +122,11 @@ static int open_and_test(struct yk_gpu_device *d, const struct yk_native_problem
 		atomic_fetch_or(&n->wrong[p->then], yk_native_factors(p));
 	if (good || err)
 		return err;
-	return yk_gpu_error(YOKE_EUNSUPPORTED, "%s computes wrong products on %s:%u (%s): such products use yoke's own "
-			    "kernels", yk_native_library(YK_BLAS), V_NAME, d->index, d->info.name);
+	return yk_gpu_error(
+		YOKE_EUNSUPPORTED,
+		"%s computes wrong products on %s:%u (%s): such products use yoke's own "
+		"kernels",
+		yk_native_library(YK_BLAS), V_NAME, d->index, d->info.name);
 }
 
 static int record(struct yk_gpu_record *r, const struct yk_gpu_contract *c)
@@ -133,4 +142,6 @@ static int record(struct yk_gpu_record *r, const struct yk_gpu_contract *c)
 	return err ? err : yk_native_products_record(r, &form, &w.problem, 0, run, &w, sizeof w);
 }
 
-const struct yk_gpu_library yk_rocm_blas = { "rocblas", { takes, record }, yk_native_products_always, NULL };
+const struct yk_gpu_library yk_rocm_blas = {
+	"rocblas", { takes, record }, yk_native_products_always, NULL
+};

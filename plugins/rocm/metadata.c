@@ -94,7 +94,8 @@ static bool find(struct reader *r, const char *key)
 	if (item(r, &n, &text) != MAP)
 		return false;
 	for (; n && !r->bad; n--) {
-		if (item(r, &bytes, &text) == TEXT && !r->bad && bytes == strlen(key) && !memcmp(text, key, bytes))
+		if (item(r, &bytes, &text) == TEXT && !r->bad && bytes == strlen(key) &&
+		    !memcmp(text, key, bytes))
 			return true;
 		skip_item(r, 0);
 	}
@@ -108,8 +109,8 @@ static bool is_hidden(struct reader arg)
 	const char *text;
 	uint64_t n;
 
-	return find(&arg, ".value_kind") && item(&arg, &n, &text) == TEXT && !arg.bad && n >= sizeof hidden - 1 &&
-	       !memcmp(text, hidden, sizeof hidden - 1);
+	return find(&arg, ".value_kind") && item(&arg, &n, &text) == TEXT && !arg.bad &&
+	       n >= sizeof hidden - 1 && !memcmp(text, hidden, sizeof hidden - 1);
 }
 
 // Reads the parameters from a kernel's map.
@@ -129,7 +130,8 @@ static int params_of(struct reader r, uint32_t max, size_t *sizes)
 		skip_item(&r, 0);
 		if (hidden)
 			continue;
-		if (!find(&arg, ".size") || item(&arg, &size, &text) != NUMBER || arg.bad || (uint32_t)count == max)
+		if (!find(&arg, ".size") || item(&arg, &size, &text) != NUMBER || arg.bad ||
+		    (uint32_t)count == max)
 			return -1;
 		sizes[count++] = (size_t)size;
 	}
@@ -147,8 +149,8 @@ static int kernel_in(struct reader r, const char *name, uint32_t max, size_t *si
 		struct reader value = r;
 		if (find(&value, ".name")) {
 			uint64_t bytes;
-			if (item(&value, &bytes, &text) == TEXT && !value.bad && bytes == strlen(name) &&
-			    !memcmp(text, name, bytes))
+			if (item(&value, &bytes, &text) == TEXT && !value.bad &&
+			    bytes == strlen(name) && !memcmp(text, name, bytes))
 				return params_of(r, max, sizes);
 		}
 		skip_item(&r, 0);
@@ -157,18 +159,22 @@ static int kernel_in(struct reader r, const char *name, uint32_t max, size_t *si
 }
 
 // Searches the notes in a segment of the file for the metadata.
-static int in_notes(const char *file, uint64_t at, uint64_t bytes, const char *name, uint32_t max, size_t *sizes)
+static int in_notes(const char *file, uint64_t at, uint64_t bytes, const char *name, uint32_t max,
+		    size_t *sizes)
 {
 	for (const uint64_t end = at + bytes; end - at >= sizeof(Elf64_Nhdr);) {
 		Elf64_Nhdr note;
 		memcpy(&note, file + at, sizeof note);
-		const uint64_t owner = at + sizeof note, data = owner + ((uint64_t)note.n_namesz + 3) / 4 * 4;
+		const uint64_t owner = at + sizeof note,
+			       data = owner + ((uint64_t)note.n_namesz + 3) / 4 * 4;
 		const uint64_t next = data + ((uint64_t)note.n_descsz + 3) / 4 * 4;
 		if (data > end || note.n_descsz > end - data)
 			return -1;
 		const unsigned char *from = (const unsigned char *)file + data;
-		if (note.n_type == NOTE_METADATA && note.n_namesz == 7 && !memcmp(file + owner, "AMDGPU", 7))
-			return kernel_in((struct reader){ from, from + note.n_descsz, false }, name, max, sizes);
+		if (note.n_type == NOTE_METADATA && note.n_namesz == 7 &&
+		    !memcmp(file + owner, "AMDGPU", 7))
+			return kernel_in((struct reader){ from, from + note.n_descsz, false }, name,
+					 max, sizes);
 		if (next > end)
 			return -1;
 		at = next;
@@ -176,7 +182,8 @@ static int in_notes(const char *file, uint64_t at, uint64_t bytes, const char *n
 	return -1;
 }
 
-int yk_vendor_params(v_function f, const void *image, size_t bytes, const char *name, uint32_t max, size_t *sizes)
+int yk_vendor_params(v_function f, const void *image, size_t bytes, const char *name, uint32_t max,
+		     size_t *sizes)
 {
 	const char *file = image;
 	Elf64_Ehdr head;
@@ -192,7 +199,8 @@ int yk_vendor_params(v_function f, const void *image, size_t bytes, const char *
 		if (head.e_phoff > bytes || at > bytes - sizeof part)
 			return -1;
 		memcpy(&part, file + at, sizeof part);
-		if (part.p_type == PT_NOTE && part.p_offset <= bytes && part.p_filesz <= bytes - part.p_offset)
+		if (part.p_type == PT_NOTE && part.p_offset <= bytes &&
+		    part.p_filesz <= bytes - part.p_offset)
 			n = in_notes(file, part.p_offset, part.p_filesz, name, max, sizes);
 	}
 	return n;

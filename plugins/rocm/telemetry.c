@@ -22,7 +22,8 @@ static int fail(const char *call, int code)
 	const char *text = NULL;
 
 	yk_native.rsmi_status_string(code, &text);
-	return yk_gpu_error(YOKE_EUNSUPPORTED, "%s: %s (%d)", call, text ? text : "unknown ROCm SMI error", code);
+	return yk_gpu_error(YOKE_EUNSUPPORTED, "%s: %s (%d)", call,
+			    text ? text : "unknown ROCm SMI error", code);
 }
 
 // False if the function is missing or fails.
@@ -44,8 +45,9 @@ static int find(const char *pci, uint32_t *index)
 			last = code;
 			continue;
 		}
-		snprintf(text, sizeof text, "%04x:%02x:%02x.%x", (unsigned)(id >> 32), (unsigned)(id >> 8 & 0xff),
-			 (unsigned)(id >> 3 & 0x1f), (unsigned)(id & 7));
+		snprintf(text, sizeof text, "%04x:%02x:%02x.%x", (unsigned)(id >> 32),
+			 (unsigned)(id >> 8 & 0xff), (unsigned)(id >> 3 & 0x1f),
+			 (unsigned)(id & 7));
 		if (!strcasecmp(text, pci)) {
 			*index = i;
 			return 0;
@@ -61,7 +63,8 @@ static void query_power(uint32_t i, struct yoke_sample *s)
 	float each;
 
 	// MI300 and later do not report an average
-	if (ASK(rsmi_dev_power_ave_get, i, 0, &uw) || ASK(rsmi_dev_current_socket_power_get, i, &uw)) {
+	if (ASK(rsmi_dev_power_ave_get, i, 0, &uw) ||
+	    ASK(rsmi_dev_current_socket_power_get, i, &uw)) {
 		s->power_w = (double)uw / 1e6;
 		s->known |= YOKE_SAMPLE_POWER;
 	}
@@ -98,7 +101,8 @@ static void query_other(uint32_t i, struct yoke_sample *s)
 		s->mem_temp_c = (double)value / 1000;
 		s->known |= YOKE_SAMPLE_MEM_TEMP;
 	}
-	if (ASK(rsmi_dev_fan_speed_get, i, 0, &value) && ASK(rsmi_dev_fan_speed_max_get, i, 0, &max) && max) {
+	if (ASK(rsmi_dev_fan_speed_get, i, 0, &value) &&
+	    ASK(rsmi_dev_fan_speed_max_get, i, 0, &max) && max) {
 		s->fan = (double)value / (double)max;
 		s->known |= YOKE_SAMPLE_FAN;
 	}

@@ -86,10 +86,11 @@ typedef int rsmi_temperature_metric_t;
 YK_NCCL_DECLARATIONS;
 
 _Static_assert(sizeof(yk_hip_properties_5) == 792 && sizeof(yk_hip_properties_6) == 1472 &&
-	       offsetof(yk_hip_properties_5, gcnArchName) == 396 &&
-	       offsetof(yk_hip_properties_6, gcnArchName) == 1160 && sizeof(hipblasLtMatmulAlgo_t) == 24 &&
-	       sizeof(hipblasLtMatmulHeuristicResult_t) == 56 &&
-	       offsetof(hipblasLtMatmulHeuristicResult_t, state) == 32,
+		       offsetof(yk_hip_properties_5, gcnArchName) == 396 &&
+		       offsetof(yk_hip_properties_6, gcnArchName) == 1160 &&
+		       sizeof(hipblasLtMatmulAlgo_t) == 24 &&
+		       sizeof(hipblasLtMatmulHeuristicResult_t) == 56 &&
+		       offsetof(hipblasLtMatmulHeuristicResult_t, state) == 32,
 	       "the ABI of AMD's libraries");
 
 enum {

@@ -14,7 +14,8 @@ void yk_vendor_version(char *to, size_t cap)
 	int version = 0;
 
 	yk_native_code(V(hipRuntimeGetVersion, &version));
-	snprintf(to, cap, "HIP %d.%d.%d", version / 10000000, version / 100000 % 100, version % 100000);
+	snprintf(to, cap, "HIP %d.%d.%d", version / 10000000, version / 100000 % 100,
+		 version % 100000);
 }
 
 void yk_vendor_compiler(char *to, size_t cap)
@@ -34,12 +35,14 @@ const char *yk_vendor_injected(enum yk_native_lib part)
 // hiprtcVersion counts differently, so the libraries' file names are compared.
 bool yk_vendor_is_compatible(enum yk_native_lib part, const char *name, char *why, size_t cap)
 {
-	const int driver = yk_native_major(yk_native_library(YK_DRIVER)), major = yk_native_major(name);
+	const int driver = yk_native_major(yk_native_library(YK_DRIVER)),
+		  major = yk_native_major(name);
 
 	if (part != YK_COMPILER || major == driver)
 		return true;
-	snprintf(why, cap, "%s belongs to ROCm %d, the driver %s to ROCm %d: install the hiprtc of ROCm %d", name, major,
-		 yk_native_library(YK_DRIVER), driver, driver);
+	snprintf(why, cap,
+		 "%s belongs to ROCm %d, the driver %s to ROCm %d: install the hiprtc of ROCm %d",
+		 name, major, yk_native_library(YK_DRIVER), driver, driver);
 	return false;
 }
 
@@ -62,7 +65,8 @@ static bool arch_of(const struct yk_native_device *d, char *to, size_t cap)
 		code = yk_native_code(V(hipGetDeviceProperties, &old.p, d->id));
 	}
 	snprintf(to, cap, "%.*s", (int)cap - 1, name);
-	return !code && !strncmp(to, "gfx", 3) && strspn(to, "abcdefghijklmnopqrstuvwxyz0123456789:+-") == strlen(to);
+	return !code && !strncmp(to, "gfx", 3) &&
+	       strspn(to, "abcdefghijklmnopqrstuvwxyz0123456789:+-") == strlen(to);
 }
 
 // Dtypes of the matrix units (instruction set references of CDNA and RDNA).
@@ -85,8 +89,8 @@ static const char *matrix_of(const char *arch)
 // Dtypes for which the kernel prologue uses an architecture's matrix units.
 static uint32_t units_of(const char *arch)
 {
-	static const char *const with[] = { "gfx90a", "gfx940", "gfx942", "gfx950", "gfx1100", "gfx1101", "gfx1102",
-					    "gfx1103" };
+	static const char *const with[] = { "gfx90a",  "gfx940",  "gfx942",  "gfx950",
+					    "gfx1100", "gfx1101", "gfx1102", "gfx1103" };
 	const size_t n = strcspn(arch, ":");
 
 	for (size_t i = 0; i < sizeof with / sizeof *with; i++)
@@ -108,7 +112,8 @@ bool yk_vendor_describe(struct yk_native_device *d, char *why, size_t cap)
 	// gfx11 stores factors twice in registers
 	d->gpu.head_columns = strncmp(d->arch, "gfx11", 5) ? 0 : 64;
 	d->gpu.info.products = units_of(d->arch);
-	if (asprintf(&options, "--offload-arch=%s -std=c++17 -ffp-contract=off -O3 -w", d->arch) < 0) {
+	if (asprintf(&options, "--offload-arch=%s -std=c++17 -ffp-contract=off -O3 -w", d->arch) <
+	    0) {
 		snprintf(why, cap, "no memory for the compiler options");
 		return false;
 	}
@@ -120,10 +125,12 @@ bool yk_vendor_describe(struct yk_native_device *d, char *why, size_t cap)
 static const char *product_code(int code)
 {
 	static const char *const names[] = {
-		"HIPBLAS_STATUS_SUCCESS",	   "HIPBLAS_STATUS_NOT_INITIALIZED", "HIPBLAS_STATUS_ALLOC_FAILED",
-		"HIPBLAS_STATUS_INVALID_VALUE",	   "HIPBLAS_STATUS_MAPPING_ERROR",   "HIPBLAS_STATUS_EXECUTION_FAILED",
-		"HIPBLAS_STATUS_INTERNAL_ERROR",   "HIPBLAS_STATUS_NOT_SUPPORTED",   "HIPBLAS_STATUS_ARCH_MISMATCH",
-		"HIPBLAS_STATUS_HANDLE_IS_NULLPTR", "HIPBLAS_STATUS_INVALID_ENUM",   "HIPBLAS_STATUS_UNKNOWN",
+		"HIPBLAS_STATUS_SUCCESS",        "HIPBLAS_STATUS_NOT_INITIALIZED",
+		"HIPBLAS_STATUS_ALLOC_FAILED",   "HIPBLAS_STATUS_INVALID_VALUE",
+		"HIPBLAS_STATUS_MAPPING_ERROR",  "HIPBLAS_STATUS_EXECUTION_FAILED",
+		"HIPBLAS_STATUS_INTERNAL_ERROR", "HIPBLAS_STATUS_NOT_SUPPORTED",
+		"HIPBLAS_STATUS_ARCH_MISMATCH",  "HIPBLAS_STATUS_HANDLE_IS_NULLPTR",
+		"HIPBLAS_STATUS_INVALID_ENUM",   "HIPBLAS_STATUS_UNKNOWN",
 	};
 
 	return code >= 0 && code < (int)(sizeof names / sizeof *names) ? names[code] : NULL;
@@ -150,7 +157,8 @@ const char *yk_vendor_code_text(int code)
 }
 
 // hipBLASLt keeps partial sums in the compute type, and has no alignment preferences.
-int yk_vendor_restrict(const struct yk_gpu_device *d, v_lt_preference p, uint32_t a, uint32_t b, uint32_t y)
+int yk_vendor_restrict(const struct yk_gpu_device *d, v_lt_preference p, uint32_t a, uint32_t b,
+		       uint32_t y)
 {
 	(void)d, (void)p, (void)a, (void)b, (void)y;
 	return 0;

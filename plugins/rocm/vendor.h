@@ -108,13 +108,15 @@ enum {
 #define V_ENABLE_PEER(peer) V(hipDeviceEnablePeerAccess, (peer)->id, 0)
 #define V_ALLOC(to, bytes) V(hipMalloc, to, bytes)
 #define V_FREE(at) V(hipFree, at)
-#define V_HOST_ALLOC(to, bytes) V(hipHostMalloc, to, bytes, hipHostMallocPortable | hipHostMallocMapped)
+#define V_HOST_ALLOC(to, bytes) \
+	V(hipHostMalloc, to, bytes, hipHostMallocPortable | hipHostMallocMapped)
 #define V_HOST_FREE(at) V(hipHostFree, at)
 #define V_HOST_ADDRESS(to, at) V(hipHostGetDevicePointer, to, at, 0)
 #define V_REGISTER(at, bytes) \
 	V(hipHostRegister, at, bytes, hipHostRegisterPortable | hipHostRegisterMapped)
 #define V_UNREGISTER(at) V(hipHostUnregister, at)
-#define V_PUT(to, from, bytes, stream) V(hipMemcpyHtoDAsync, to, (void *)(uintptr_t)(from), bytes, stream)
+#define V_PUT(to, from, bytes, stream) \
+	V(hipMemcpyHtoDAsync, to, (void *)(uintptr_t)(from), bytes, stream)
 #define V_GET(to, from, bytes, stream) V(hipMemcpyDtoHAsync, to, from, bytes, stream)
 #define V_COPY(to, from, bytes, stream) V(hipMemcpyDtoDAsync, to, from, bytes, stream)
 #define V_COPY_PEER(to, t, from, f, bytes, stream) \
@@ -127,23 +129,27 @@ enum {
 #define V_UNLOAD(module) V(hipModuleUnload, module)
 #define V_FUNCTION_CALL "hipModuleGetFunction"
 #define V_FUNCTION(to, module, name) V(hipModuleGetFunction, to, module, name)
-#define V_FUNCTION_ITEMS(to, f) V(hipFuncGetAttribute, to, HIP_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, f)
+#define V_FUNCTION_ITEMS(to, f) \
+	V(hipFuncGetAttribute, to, HIP_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, f)
 #define V_FUNCTION_REGISTERS(to, f) V(hipFuncGetAttribute, to, HIP_FUNC_ATTRIBUTE_NUM_REGS, f)
 #define V_FUNCTION_LOCAL(to, f) V(hipFuncGetAttribute, to, HIP_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, f)
 #define V_HAS_OCCUPANCY (yk_native.hipModuleOccupancyMaxActiveBlocksPerMultiprocessor)
-#define V_OCCUPANCY(to, f, items, sized) V(hipModuleOccupancyMaxActiveBlocksPerMultiprocessor, to, f, items, sized)
+#define V_OCCUPANCY(to, f, items, sized) \
+	V(hipModuleOccupancyMaxActiveBlocksPerMultiprocessor, to, f, items, sized)
 #define V_SIZED_CALL "local memory of a launch"
 #define V_SIZED(f, bytes) V_SIZED_CALL, hipErrorInvalidValue // kernels declare all their arrays
 // max work-items of a launch along an axis ("HIP Runtime API", hipModuleLaunchKernel)
 #define V_MAX_ITEMS (int64_t)UINT32_MAX
 #define V_LAUNCH_CALL "hipModuleLaunchKernel"
 #define V_LAUNCH(f, g, b, sized, stream, params) \
-	V(hipModuleLaunchKernel, f, (g)[0], (g)[1], (g)[2], (b)[0], (b)[1], (b)[2], (unsigned)(sized), stream, params, NULL)
+	V(hipModuleLaunchKernel, f, (g)[0], (g)[1], (g)[2], (b)[0], (b)[1], (b)[2], \
+	  (unsigned)(sized), stream, params, NULL)
 #define V_STREAM_NEW(to) V(hipStreamCreateWithFlags, to, hipStreamNonBlocking)
 #define V_STREAM_FREE(stream) V(hipStreamDestroy, stream)
 #define V_STREAM_WAIT(stream) V(hipStreamSynchronize, stream)
 #define V_STREAM_AFTER(stream, event) V(hipStreamWaitEvent, stream, event, 0)
-#define V_EVENT_NEW(to, timed) V(hipEventCreateWithFlags, to, (timed) ? hipEventDefault : hipEventDisableTiming)
+#define V_EVENT_NEW(to, timed) \
+	V(hipEventCreateWithFlags, to, (timed) ? hipEventDefault : hipEventDisableTiming)
 #define V_EVENT_FREE(event) V(hipEventDestroy, event)
 #define V_EVENT_MARK(event, stream) V(hipEventRecord, event, stream)
 #define V_EVENT_ASK_CALL "hipEventQuery"
@@ -152,10 +158,11 @@ enum {
 #define V_EVENT_TIME(to, from, end) V(hipEventElapsedTime, to, from, end)
 #define V_HAS_GRAPHS \
 	(yk_native.hipStreamBeginCapture && yk_native.hipStreamEndCapture && \
-	 yk_native.hipGraphInstantiateWithFlags && yk_native.hipGraphLaunch && yk_native.hipGraphExecDestroy && \
-	 yk_native.hipGraphDestroy)
+	 yk_native.hipGraphInstantiateWithFlags && yk_native.hipGraphLaunch && \
+	 yk_native.hipGraphExecDestroy && yk_native.hipGraphDestroy)
 #define V_HAS_PEERS \
-	(yk_native.hipDeviceCanAccessPeer && yk_native.hipDeviceEnablePeerAccess && yk_native.hipMemcpyPeerAsync)
+	(yk_native.hipDeviceCanAccessPeer && yk_native.hipDeviceEnablePeerAccess && \
+	 yk_native.hipMemcpyPeerAsync)
 #define V_HAS_REGISTER (yk_native.hipHostRegister && yk_native.hipHostUnregister)
 #define V_CAPTURE(stream) V(hipStreamBeginCapture, stream, hipStreamCaptureModeRelaxed)
 #define V_CAPTURE_END(stream, to) V(hipStreamEndCapture, stream, to)
@@ -181,10 +188,13 @@ extern const struct yk_gpu_library yk_rocm_blas; // blas.c
 #define V_LT_NEW(to) V(hipblasLtCreate, to)
 #define V_LT_DESC_NEW(to, compute, scale) V(hipblasLtMatmulDescCreate, to, compute, scale)
 #define V_LT_DESC_FREE(desc) V(hipblasLtMatmulDescDestroy, desc)
-#define V_LT_DESC_SET(desc, what, from, bytes) V(hipblasLtMatmulDescSetAttribute, desc, what, from, bytes)
-#define V_LT_LAYOUT_NEW(to, type, rows, cols, ld) V(hipblasLtMatrixLayoutCreate, to, type, rows, cols, ld)
+#define V_LT_DESC_SET(desc, what, from, bytes) \
+	V(hipblasLtMatmulDescSetAttribute, desc, what, from, bytes)
+#define V_LT_LAYOUT_NEW(to, type, rows, cols, ld) \
+	V(hipblasLtMatrixLayoutCreate, to, type, rows, cols, ld)
 #define V_LT_LAYOUT_FREE(layout) V(hipblasLtMatrixLayoutDestroy, layout)
-#define V_LT_LAYOUT_SET(layout, what, from, bytes) V(hipblasLtMatrixLayoutSetAttribute, layout, what, from, bytes)
+#define V_LT_LAYOUT_SET(layout, what, from, bytes) \
+	V(hipblasLtMatrixLayoutSetAttribute, layout, what, from, bytes)
 #define V_LT_PREFERENCE_NEW(to) V(hipblasLtMatmulPreferenceCreate, to)
 #define V_LT_PREFERENCE_FREE(preference) V(hipblasLtMatmulPreferenceDestroy, preference)
 #define V_LT_PREFERENCE_SET(preference, what, from, bytes) \

@@ -325,8 +325,9 @@ static const struct yoke_backend backend = {
 	.release = release,
 };
 
-__attribute__((visibility("default")))
-int yoke_plugin_init(uint32_t core_abi, const struct yoke_host *core_host, const struct yoke_backend **to)
+__attribute__((visibility("default"))) int yoke_plugin_init(uint32_t core_abi,
+							    const struct yoke_host *core_host,
+							    const struct yoke_backend **to)
 {
 	*to = &backend; // also when refusing: the message can then name the plugin's ABI
 	if (core_abi >> 16 != YOKE_ABI_MAJOR)

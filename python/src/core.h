@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Declarations shared by the extension's files: Python tensors, errors as exceptions, waits.
 //
-// A tensor that Python has is the caller's where no scope is open, and kept (yoke_keep), so that it is a root of the next
-// evaluation for as long as an object holds it.  Inside `with yoke.scope(..)` it belongs to that scope, whose end takes it
-// from all objects that are left; a module's call lifts them out instead.
+// A tensor that Python has is the caller's where no scope is open, and kept (yoke_keep), so that it
+// is a root of the next evaluation for as long as an object holds it.  Inside `with yoke.scope(..)`
+// it belongs to that scope, whose end takes it from all objects that are left; a module's call
+// lifts them out instead.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -188,7 +189,8 @@ template <typename F> auto unlocked(F fn)
 	Unlocked gil;
 	return fn();
 }
-// Evaluates tensors in this thread if that is brief, and then calls `read`; otherwise wait_for(whole).
+// Evaluates tensors in this thread if that is brief, and then calls `read`; otherwise
+// wait_for(whole).
 template <typename Read, typename Whole>
 int64_t evaluated(int n, yoke_tensor *const *t, bool all, const Read &read, Whole whole)
 {
@@ -212,15 +214,34 @@ void release_later(void (*fn)(void *), void *arg);
 template <typename Tag> struct Arg {
 	nb::handle o;
 };
-struct OperandTag { static constexpr auto name = nb::detail::const_name("yoke._core.Tensor | float"); };
-struct OptionalTag { static constexpr auto name = nb::detail::const_name("yoke._core.Tensor | float | None"); };
-struct TensorsTag { static constexpr auto name = nb::detail::const_name("collections.abc.Sequence[yoke._core.Tensor]"); };
-struct OptionalsTag { static constexpr auto name = nb::detail::const_name("collections.abc.Sequence[yoke._core.Tensor | float | None]"); };
-struct ShapeTag { static constexpr auto name = nb::detail::const_name("int | collections.abc.Sequence[int]"); };
-struct AxesTag { static constexpr auto name = nb::detail::const_name("int | collections.abc.Sequence[int] | None"); };
+struct OperandTag {
+	static constexpr auto name = nb::detail::const_name("yoke._core.Tensor | float");
+};
+struct OptionalTag {
+	static constexpr auto name = nb::detail::const_name("yoke._core.Tensor | float | None");
+};
+struct TensorsTag {
+	static constexpr auto name =
+		nb::detail::const_name("collections.abc.Sequence[yoke._core.Tensor]");
+};
+struct OptionalsTag {
+	static constexpr auto name = nb::detail::const_name(
+		"collections.abc.Sequence[yoke._core.Tensor | float | None]");
+};
+struct ShapeTag {
+	static constexpr auto name = nb::detail::const_name("int | collections.abc.Sequence[int]");
+};
+struct AxesTag {
+	static constexpr auto name =
+		nb::detail::const_name("int | collections.abc.Sequence[int] | None");
+};
 struct DtypeTag { static constexpr auto name = nb::detail::const_name("typing.Any"); };
-struct StringsTag { static constexpr auto name = nb::detail::const_name("collections.abc.Sequence[str]"); };
-struct NumbersTag { static constexpr auto name = nb::detail::const_name("collections.abc.Sequence[float]"); };
+struct StringsTag {
+	static constexpr auto name = nb::detail::const_name("collections.abc.Sequence[str]");
+};
+struct NumbersTag {
+	static constexpr auto name = nb::detail::const_name("collections.abc.Sequence[float]");
+};
 struct TextTag { static constexpr auto name = nb::detail::const_name("str | None"); };
 using Operand = Arg<OperandTag>;
 using Optional = Arg<OptionalTag>;
@@ -238,25 +259,44 @@ template <typename Tag> struct Ret {
 	nb::object o;
 };
 struct TensorTag { static constexpr auto name = nb::detail::const_name("yoke._core.Tensor"); };
-struct BatchTag { static constexpr auto name = nb::detail::const_name("tuple[yoke._core.Tensor, ...] | None"); };
+struct BatchTag {
+	static constexpr auto name = nb::detail::const_name("tuple[yoke._core.Tensor, ...] | None");
+};
 struct HostBatchTag {
-	static constexpr auto name = nb::detail::const_name("tuple[numpy.ndarray[typing.Any, typing.Any], ...] | None");
+	static constexpr auto name =
+		nb::detail::const_name("tuple[numpy.ndarray[typing.Any, typing.Any], ...] | None");
 };
-struct ListPairTag { static constexpr auto name = nb::detail::const_name("tuple[list[yoke._core.Tensor], yoke._core.Tensor]"); };
-struct ArrayTag { static constexpr auto name = nb::detail::const_name("numpy.ndarray[typing.Any, typing.Any]"); };
+struct ListPairTag {
+	static constexpr auto name =
+		nb::detail::const_name("tuple[list[yoke._core.Tensor], yoke._core.Tensor]");
+};
+struct ArrayTag {
+	static constexpr auto name =
+		nb::detail::const_name("numpy.ndarray[typing.Any, typing.Any]");
+};
 struct ArraysTag {
-	static constexpr auto name = nb::detail::const_name("tuple[numpy.ndarray[typing.Any, typing.Any], ...]");
+	static constexpr auto name =
+		nb::detail::const_name("tuple[numpy.ndarray[typing.Any, typing.Any], ...]");
 };
-struct TensorListTag { static constexpr auto name = nb::detail::const_name("list[yoke._core.Tensor]"); };
-struct PairTag { static constexpr auto name = nb::detail::const_name("tuple[yoke._core.Tensor, yoke._core.Tensor]"); };
+struct TensorListTag {
+	static constexpr auto name = nb::detail::const_name("list[yoke._core.Tensor]");
+};
+struct PairTag {
+	static constexpr auto name =
+		nb::detail::const_name("tuple[yoke._core.Tensor, yoke._core.Tensor]");
+};
 struct ThreeTag {
-	static constexpr auto name = nb::detail::const_name("tuple[yoke._core.Tensor, yoke._core.Tensor, yoke._core.Tensor]");
+	static constexpr auto name = nb::detail::const_name(
+		"tuple[yoke._core.Tensor, yoke._core.Tensor, yoke._core.Tensor]");
 };
 struct FourTag {
-	static constexpr auto name = nb::detail::const_name("tuple[yoke._core.Tensor, yoke._core.Tensor, yoke._core.Tensor, yoke._core.Tensor]");
+	static constexpr auto name = nb::detail::const_name(
+		"tuple[yoke._core.Tensor, yoke._core.Tensor, yoke._core.Tensor, yoke._core.Tensor]");
 };
 struct RecordTag { static constexpr auto name = nb::detail::const_name("yoke._record.Record"); };
-struct RecordsTag { static constexpr auto name = nb::detail::const_name("list[yoke._record.Record]"); };
+struct RecordsTag {
+	static constexpr auto name = nb::detail::const_name("list[yoke._record.Record]");
+};
 struct DtypeRetTag { static constexpr auto name = nb::detail::const_name("yoke._record.dtype"); };
 using TensorRet = Ret<TensorTag>;
 using TensorList = Ret<TensorListTag>;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Modules as Python objects. The C library frees a tree of modules at its root, so an object of any module in it keeps the whole tree.
+// Modules as Python objects. The C library frees a tree of modules at its root, so an object of any
+// module in it keeps the whole tree.
 #pragma once
 
 #include "core.h"

@@ -22,10 +22,10 @@ struct fake_state {
 	unsigned check; /* look at each access */
 	void *group;    /* the executor's */
 	void (*barrier)(void *group, int site);
-	/* All lanes of the warp that are in mask come here; a lane gets the value of lane `source`, or the bits of
-	 * those whose value is not 0.  mask 0: all that have not ended. */
-	unsigned long (*exchange)(void *group, int site, int what, unsigned long mask, unsigned long value,
-				  unsigned source);
+	/* All lanes of the warp that are in mask come here; a lane gets the value of lane `source`,
+	 * or the bits of those whose value is not 0.  mask 0: all that have not ended. */
+	unsigned long (*exchange)(void *group, int site, int what, unsigned long mask,
+				  unsigned long value, unsigned source);
 	/* An access that is in none of `live`: returns if the executor knows better. */
 	void (*access)(void *group, unsigned long address, unsigned long bytes, int store);
 	void (*misaligned)(void *group, unsigned long address, unsigned long align, unsigned line);

@@ -54,7 +54,8 @@ struct ncclComm {
 	struct world *world;
 	int rank, ranks;
 	bool nonblocking, finalized;
-	int asked; // number of polls of the operation in progress: the first ones return "in progress"
+	// number of polls of the operation in progress: the first ones return "in progress"
+	int asked;
 	ncclResult_t failed;
 	int aborted, refs;
 	char path[128];
@@ -64,9 +65,10 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // number of references
 
 int fake_code_of(const char *name)
 {
-	static const char *const names[] = { "ncclSuccess", "ncclUnhandledCudaError", "ncclSystemError",
-					     "ncclInternalError", "ncclInvalidArgument", "ncclInvalidUsage",
-					     "ncclRemoteError", "ncclInProgress" };
+	static const char *const names[] = { "ncclSuccess",         "ncclUnhandledCudaError",
+					     "ncclSystemError",     "ncclInternalError",
+					     "ncclInvalidArgument", "ncclInvalidUsage",
+					     "ncclRemoteError",     "ncclInProgress" };
 
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
 		if (!strcmp(names[i], name))
@@ -143,7 +145,8 @@ struct end {
 
 static bool move(struct end *e)
 {
-	const uint64_t other = __atomic_load_n(e->sends ? &e->ring->tail : &e->ring->head, __ATOMIC_ACQUIRE),
+	const uint64_t other = __atomic_load_n(e->sends ? &e->ring->tail : &e->ring->head,
+					       __ATOMIC_ACQUIRE),
 		       own = e->sends ? e->ring->head : e->ring->tail;
 	size_t n = e->sends ? RING - (size_t)(own - other) : (size_t)(other - own);
 	const size_t at = own % RING;
@@ -171,7 +174,8 @@ static bool move_all(ncclComm_t c, struct end *e, size_t n)
 		for (size_t i = 0; i < n; i++) {
 			bool held = false; // an element reduced before, of the same ring
 			for (size_t k = 0; k < i; k++)
-				held |= e[k].left && e[k].ring == e[i].ring && e[k].sends == e[i].sends;
+				held |= e[k].left && e[k].ring == e[i].ring &&
+					e[k].sends == e[i].sends;
 			if (e[i].left && !held)
 				any |= move(&e[i]);
 			open += e[i].left != 0;
@@ -189,7 +193,9 @@ static bool move_all(ncclComm_t c, struct end *e, size_t n)
 static double half_of(uint16_t h)
 {
 	const int e = h >> 10 & 31, m = h & 1023;
-	const double x = e == 31 ? (m ? NAN : INFINITY) : e ? ldexp(1024 + m, e - 25) : ldexp(m, -24);
+	const double x = e == 31 ? (m ? NAN : INFINITY) :
+			 e       ? ldexp(1024 + m, e - 25) :
+				   ldexp(m, -24);
 
 	return h >> 15 ? -x : x;
 }
@@ -225,7 +231,8 @@ static double load(const char *at, int type)
 	case ncclUint8: return *(const unsigned char *)at;
 	case ncclInt32: return memcpy(&i, at, 4), i;
 	case ncclFloat16: return memcpy(&h, at, 2), half_of(h);
-	case ncclBfloat16: return memcpy(&h, at, 2), u = (uint32_t)h << 16, memcpy(&f, &u, 4), (double)f;
+	case ncclBfloat16:
+		return memcpy(&h, at, 2), u = (uint32_t)h << 16, memcpy(&f, &u, 4), (double)f;
 	case ncclFloat32: return memcpy(&f, at, 4), (double)f;
 	default: return memcpy(&d, at, 8), d;
 	}
@@ -294,12 +301,14 @@ struct ends {
 	size_t n;
 };
 
-static void to_ring(struct ends *to, const struct task *t, int peer, const void *at, size_t bytes, bool sends)
+static void to_ring(struct ends *to, const struct task *t, int peer, const void *at, size_t bytes,
+		    bool sends)
 {
 	const ncclComm_t c = t->comm;
 
 	if (bytes && to->n < sizeof to->e / sizeof *to->e)
-		to->e[to->n++] = (struct end){ sends ? &c->world->ring[c->rank][peer] : &c->world->ring[peer][c->rank],
+		to->e[to->n++] = (struct end){ sends ? &c->world->ring[c->rank][peer] :
+						       &c->world->ring[peer][c->rank],
 					       (char *)(uintptr_t)at, bytes, sends };
 }
 
@@ -314,13 +323,22 @@ static void ends_of(struct ends *to, const struct task *t, char *room)
 		return;
 	}
 	for (int i = 0; i < c->ranks; i++) {
-		const bool gives = i != c->rank && (t->what == BROADCAST ? c->rank == t->peer : t->what != REDUCE || i == t->peer),
-			   gets = i != c->rank && (t->what == BROADCAST ? i == t->peer : t->what != REDUCE || c->rank == t->peer);
+		const bool gives = i != c->rank &&
+				   (t->what == BROADCAST ? c->rank == t->peer :
+							   t->what != REDUCE || i == t->peer),
+			   gets = i != c->rank &&
+				  (t->what == BROADCAST ? i == t->peer :
+							  t->what != REDUCE || c->rank == t->peer);
 		if (gives)
-			to_ring(to, t, i, t->in + (t->what == REDUCE_SCATTER ? (size_t)i * bytes : 0), bytes, true);
+			to_ring(to, t, i,
+				t->in + (t->what == REDUCE_SCATTER ? (size_t)i * bytes : 0), bytes,
+				true);
 		if (gets)
-			to_ring(to, t, i, t->what == ALL_GATHER ? t->out + (size_t)i * bytes :
-					  t->what == BROADCAST ? t->out : room + (size_t)i * bytes, bytes, false);
+			to_ring(to, t, i,
+				t->what == ALL_GATHER ? t->out + (size_t)i * bytes :
+				t->what == BROADCAST  ? t->out :
+							room + (size_t)i * bytes,
+				bytes, false);
 	}
 }
 
@@ -339,7 +357,8 @@ static void finish(const struct task *t, const char *room)
 	if (t->what == REDUCE_SCATTER)
 		own += (size_t)c->rank * bytes;
 	for (size_t i = 0; i < t->count; i++) {
-		const int first = t->what == ALL_REDUCE ? 1 : c->rank; // the same on all ranks, but not starting at 0
+		// the same on all ranks, but not starting at 0
+		const int first = t->what == ALL_REDUCE ? 1 : c->rank;
 		const char *term[MAX_RANKS];
 		for (int k = 0; k < c->ranks; k++) {
 			const int r = (first + k) % c->ranks;
@@ -360,7 +379,9 @@ static void run(void *arg)
 	size_t k = 0;
 
 	for (struct task *t = g->first; t; t = t->next, k++) {
-		room[k] = t->what < ALL_REDUCE ? NULL : malloc(t->count * size_of(t->type) * (size_t)t->comm->ranks + 1);
+		room[k] = t->what < ALL_REDUCE ?
+				  NULL :
+				  malloc(t->count * size_of(t->type) * (size_t)t->comm->ranks + 1);
 		ends_of(all, t, room[k]);
 	}
 	const bool whole = move_all(g->first->comm, all->e, all->n);
@@ -436,17 +457,18 @@ ncclResult_t ncclGroupEnd(void)
 	return depth ? 0 : launch();
 }
 
-static ncclResult_t add(ncclComm_t c, STREAM stream, enum what what, const void *in, void *out, size_t count, int type, int op,
-			int peer)
+static ncclResult_t add(ncclComm_t c, STREAM stream, enum what what, const void *in, void *out,
+			size_t count, int type, int op, int peer)
 {
 	bool (*within)(const void *, size_t);
 	struct task *t = calloc(1, sizeof *t);
 	const size_t bytes = count * size_of(type), ranks = (size_t)c->ranks;
 
 	*(void **)&within = of_driver("fake_within");
-	const bool good = within && (!in || within(in, bytes * (what == REDUCE_SCATTER ? ranks : 1))) &&
-			  (!out || within(out, bytes * (what == ALL_GATHER ? ranks : 1))) && peer >= 0 && peer < c->ranks &&
-			  (what > RECV || peer != c->rank);
+	const bool good = within &&
+			  (!in || within(in, bytes * (what == REDUCE_SCATTER ? ranks : 1))) &&
+			  (!out || within(out, bytes * (what == ALL_GATHER ? ranks : 1))) &&
+			  peer >= 0 && peer < c->ranks && (what > RECV || peer != c->rank);
 	if (!t || !good) {
 		free(t);
 		return ncclInvalidArgument;
@@ -461,47 +483,50 @@ static ncclResult_t add(ncclComm_t c, STREAM stream, enum what what, const void 
 	return depth ? 0 : launch();
 }
 
-ncclResult_t ncclSend(const void *from, size_t count, ncclDataType_t type, int peer, ncclComm_t comm, STREAM stream)
+ncclResult_t ncclSend(const void *from, size_t count, ncclDataType_t type, int peer,
+		      ncclComm_t comm, STREAM stream)
 {
 	ENTER(ncclSend);
 	return add(comm, stream, SEND, from, NULL, count, type, 0, peer);
 }
 
-ncclResult_t ncclRecv(void *to, size_t count, ncclDataType_t type, int peer, ncclComm_t comm, STREAM stream)
+ncclResult_t ncclRecv(void *to, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
+		      STREAM stream)
 {
 	ENTER(ncclRecv);
 	return add(comm, stream, RECV, NULL, to, count, type, 0, peer);
 }
 
-ncclResult_t ncclAllGather(const void *from, void *to, size_t count, ncclDataType_t type, ncclComm_t comm, STREAM stream)
+ncclResult_t ncclAllGather(const void *from, void *to, size_t count, ncclDataType_t type,
+			   ncclComm_t comm, STREAM stream)
 {
 	ENTER(ncclAllGather);
 	return add(comm, stream, ALL_GATHER, from, to, count, type, 0, 0);
 }
 
-ncclResult_t ncclBroadcast(const void *from, void *to, size_t count, ncclDataType_t type, int root, ncclComm_t comm,
-			   STREAM stream)
+ncclResult_t ncclBroadcast(const void *from, void *to, size_t count, ncclDataType_t type, int root,
+			   ncclComm_t comm, STREAM stream)
 {
 	ENTER(ncclBroadcast);
 	return add(comm, stream, BROADCAST, from, to, count, type, 0, root);
 }
 
-ncclResult_t ncclAllReduce(const void *from, void *to, size_t count, ncclDataType_t type, ncclRedOp_t op, ncclComm_t comm,
-			   STREAM stream)
+ncclResult_t ncclAllReduce(const void *from, void *to, size_t count, ncclDataType_t type,
+			   ncclRedOp_t op, ncclComm_t comm, STREAM stream)
 {
 	ENTER(ncclAllReduce);
 	return add(comm, stream, ALL_REDUCE, from, to, count, type, op, 0);
 }
 
-ncclResult_t ncclReduce(const void *from, void *to, size_t count, ncclDataType_t type, ncclRedOp_t op, int root,
-			ncclComm_t comm, STREAM stream)
+ncclResult_t ncclReduce(const void *from, void *to, size_t count, ncclDataType_t type,
+			ncclRedOp_t op, int root, ncclComm_t comm, STREAM stream)
 {
 	ENTER(ncclReduce);
 	return add(comm, stream, REDUCE, from, to, count, type, op, root);
 }
 
-ncclResult_t ncclReduceScatter(const void *from, void *to, size_t count, ncclDataType_t type, ncclRedOp_t op,
-			       ncclComm_t comm, STREAM stream)
+ncclResult_t ncclReduceScatter(const void *from, void *to, size_t count, ncclDataType_t type,
+			       ncclRedOp_t op, ncclComm_t comm, STREAM stream)
 {
 	ENTER(ncclReduceScatter);
 	return add(comm, stream, REDUCE_SCATTER, from, to, count, type, op, 0);
@@ -521,7 +546,8 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId *id)
 	const char *folder = getenv("TMPDIR");
 
 	ENTER(ncclGetUniqueId);
-	snprintf(id->internal, sizeof id->internal, "%.90s/fake_gpu-%d-XXXXXX", folder && *folder ? folder : "/tmp", (int)getpid());
+	snprintf(id->internal, sizeof id->internal, "%.90s/fake_gpu-%d-XXXXXX",
+		 folder && *folder ? folder : "/tmp", (int)getpid());
 	const int fd = mkstemp(id->internal);
 	const bool good = fd >= 0 && ftruncate(fd, (off_t)sizeof(struct world)) == 0;
 	if (fd >= 0)
@@ -532,7 +558,9 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId *id)
 static struct world *map_world(const char *path)
 {
 	const int fd = open(path, O_RDWR | O_CLOEXEC);
-	void *at = fd < 0 ? MAP_FAILED : mmap(NULL, sizeof(struct world), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	void *at = fd < 0 ? MAP_FAILED :
+			    mmap(NULL, sizeof(struct world), PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+				 0);
 
 	if (fd >= 0)
 		close(fd);
@@ -544,11 +572,12 @@ static bool all_came(ncclComm_t c)
 	return __atomic_load_n(&c->world->came, __ATOMIC_ACQUIRE) == c->ranks;
 }
 
-ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int ranks, ncclUniqueId id, int rank, ncclConfig_t *config)
+ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int ranks, ncclUniqueId id, int rank,
+				    ncclConfig_t *config)
 {
 	ENTER(ncclCommInitRankConfig);
-	if (ranks < 1 || ranks > MAX_RANKS || rank < 0 || rank >= ranks || config->magic != 0xcafebeef ||
-	    config->size < sizeof *config)
+	if (ranks < 1 || ranks > MAX_RANKS || rank < 0 || rank >= ranks ||
+	    config->magic != 0xcafebeef || config->size < sizeof *config)
 		return ncclInvalidArgument;
 	ncclComm_t c = calloc(1, sizeof *c);
 	if (!c || !(c->world = map_world(id.internal))) {
@@ -574,8 +603,11 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t c, ncclResult_t *code)
 	ENTER(ncclCommGetAsyncError);
 	if (!c->failed)
 		c->failed = fake_fault("async");
-	*code = c->failed ? c->failed : !all_came(c) || c->asked++ < 2 ? ncclInProgress : ncclSuccess;
-	if (c->finalized && !c->failed && __atomic_load_n(&c->world->gone, __ATOMIC_ACQUIRE) < c->ranks)
+	*code = c->failed                      ? c->failed :
+		!all_came(c) || c->asked++ < 2 ? ncclInProgress :
+						 ncclSuccess;
+	if (c->finalized && !c->failed &&
+	    __atomic_load_n(&c->world->gone, __ATOMIC_ACQUIRE) < c->ranks)
 		*code = ncclInProgress;
 	return 0;
 }

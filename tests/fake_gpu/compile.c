@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compiles kernel texts into shared objects, with the host's C++ compiler and prologue.h.  Objects are kept in
-// YOKE_FAKE_CACHE, named by the hash of text, prologue, options and compiler, and are checked when they are read.
+// Compiles kernel texts into shared objects, with the host's C++ compiler and prologue.h.  Objects
+// are kept in YOKE_FAKE_CACHE, named by the hash of text, prologue, options and compiler, and are
+// checked when they are read.
 #include "config.h"
 
 #include <ctype.h>
@@ -131,8 +132,8 @@ static bool has_model(const struct words *macros, const struct model *m)
 	return false;
 }
 
-// "sm_90a" or "compute_80". __CUDA_ARCH__ is not defined, because it enables NVIDIA's instructions; CUDA_ARCH
-// selects those that the prologue leaves to models.
+// "sm_90a" or "compute_80". __CUDA_ARCH__ is not defined, because it enables NVIDIA's instructions;
+// CUDA_ARCH selects those that the prologue leaves to models.
 static bool cuda_arch(struct words *macros, const char *arch)
 {
 	const char *digits = behind(arch, "sm_");
@@ -145,7 +146,8 @@ static bool cuda_arch(struct words *macros, const char *arch)
 		add_word(macros, "%s", models[0].macro);
 	if (!strcmp(arch, "sm_90a"))
 		add_word(macros, "%s", models[1].macro);
-	return end != digits && (!*end || !strcmp(end, "a") || !strcmp(end, "f")) && n >= 50 && n <= 130;
+	return end != digits && (!*end || !strcmp(end, "a") || !strcmp(end, "f")) && n >= 50 &&
+	       n <= 130;
 }
 
 // "gfx90a:sramecc+:xnack-". __gfx90a__ and the like are not defined either, because they enable
@@ -160,7 +162,8 @@ static bool hip_arch(struct words *macros, const char *arch)
 
 // Translates the vendor's options into those of the host's compiler, except the text's macros.
 // False: an option that the vendor's compiler does not know.
-static bool translate(struct words *w, struct words *macros, bool hip, int n, const char *const *option, char *unknown, size_t cap)
+static bool translate(struct words *w, struct words *macros, bool hip, int n,
+		      const char *const *option, char *unknown, size_t cap)
 {
 	bool fused = !hip;
 	char *all = NULL;
@@ -180,22 +183,29 @@ static bool translate(struct words *w, struct words *macros, bool hip, int n, co
 				add_word(w, "-std=%s", v);
 			} else if (!hip && (v = behind(word, "--define-macro="))) {
 				add_word(macros, "-D%s", v);
-			} else if (!hip && ((v = behind(word, "--gpu-architecture=")) || (v = behind(word, "-arch=")))) {
+			} else if (!hip && ((v = behind(word, "--gpu-architecture=")) ||
+					    (v = behind(word, "-arch=")))) {
 				if (!cuda_arch(macros, v))
 					goto bad;
-			} else if (hip && ((v = behind(word, "--offload-arch=")) || (v = behind(word, "--gpu-architecture=")))) {
+			} else if (hip && ((v = behind(word, "--offload-arch=")) ||
+					   (v = behind(word, "--gpu-architecture=")))) {
 				if (!hip_arch(macros, v))
 					goto bad;
-			} else if (!hip && ((v = behind(word, "-fmad=")) || (v = behind(word, "--fmad=")))) {
+			} else if (!hip && ((v = behind(word, "-fmad=")) ||
+					    (v = behind(word, "--fmad=")))) {
 				fused = !strcmp(v, "true");
 			} else if (hip && (v = behind(word, "-ffp-contract="))) {
 				fused = strcmp(v, "off");
 			} else if (hip ? word[0] != '-' || !strchr("fmOWw", word[1]) :
-					 !behind(word, "-default-device") && !behind(word, "--device-as-default") &&
-						 !behind(word, "-lineinfo") && !behind(word, "--generate-line-info") &&
-						 !behind(word, "-w") && !behind(word, "--disable-warnings") &&
-						 !behind(word, "--extra-device-vectorization") && !behind(word, "--dopt") &&
-						 !behind(word, "--minimal")) {
+					 !behind(word, "-default-device") &&
+						   !behind(word, "--device-as-default") &&
+						   !behind(word, "-lineinfo") &&
+						   !behind(word, "--generate-line-info") &&
+						   !behind(word, "-w") &&
+						   !behind(word, "--disable-warnings") &&
+						   !behind(word, "--extra-device-vectorization") &&
+						   !behind(word, "--dopt") &&
+						   !behind(word, "--minimal")) {
 				goto bad;
 			}
 			continue;
@@ -213,8 +223,15 @@ bad:
 static void own_options(struct words *w, bool hip, bool check)
 {
 	static const char *const always[] = {
-		"-O1", "-fPIC", "-fvisibility=hidden", "-fno-exceptions", "-fno-rtti", "-fno-math-errno",
-		"-fno-asynchronous-unwind-tables", "-nostdinc", "-w",
+		"-O1",
+		"-fPIC",
+		"-fvisibility=hidden",
+		"-fno-exceptions",
+		"-fno-rtti",
+		"-fno-math-errno",
+		"-fno-asynchronous-unwind-tables",
+		"-nostdinc",
+		"-w",
 	};
 
 	for (size_t i = 0; i < sizeof always / sizeof *always; i++)
@@ -311,7 +328,8 @@ static void add_compiler(struct words *w, const char *cxx)
 	char *all = strdup(cxx), *rest;
 
 	if (all)
-		for (char *word = strtok_r(all, " ", &rest); word; word = strtok_r(NULL, " ", &rest))
+		for (char *word = strtok_r(all, " ", &rest); word;
+		     word = strtok_r(NULL, " ", &rest))
 			add_word(w, "%s", word);
 	free(all);
 }
@@ -408,7 +426,8 @@ static const char *read_head(const char *p, struct found *to, struct text *bound
 	add_text(bounds, "0");
 	while ((p = skip_blank(p)) && is_name(*p)) {
 		const char *end = behind_token(p), *parens = skip_blank(end), *next = parens;
-		if (parens && *parens == '(' && (!(next = skip_parens(parens)) || !(next = skip_blank(next))))
+		if (parens && *parens == '(' &&
+		    (!(next = skip_parens(parens)) || !(next = skip_blank(next))))
 			return NULL;
 		if (parens && *parens == '(' && (*next == '{' || *next == ';')) {
 			snprintf(to->name, sizeof to->name, "%.*s", (int)(end - p), p);
@@ -444,7 +463,8 @@ static int scan(const char *p, struct text *to, struct found *found)
 			unsigned said;
 			if (sscanf(p + 1, " line %u", &said) == 1)
 				line = said - 1; // the next one
-		} else if (is_name(*p) && (is_word(p, next, "__global__") || is_word(p, next, macro)) &&
+		} else if (is_name(*p) &&
+			   (is_word(p, next, "__global__") || is_word(p, next, macro)) &&
 			   read_head(next, &one, &bounds)) {
 			bool had = n == MAX_KERNELS;
 			for (int i = 0; i < n; i++)
@@ -490,22 +510,26 @@ static void add_table(struct text *t, const struct found *found, int n)
 			 found[i].name, i, found[i].name, found[i].name);
 		add_text(t, line);
 	}
-	add_text(t, "#undef __launch_bounds__\n#define __launch_bounds__(threads, ...) + (threads)\n"
-		    "static const fake_kernel fake_kernels[] = {\n");
+	add_text(t,
+		 "#undef __launch_bounds__\n#define __launch_bounds__(threads, ...) + (threads)\n"
+		 "static const fake_kernel fake_kernels[] = {\n");
 	for (int i = 0; i < n; i++) {
 		snprintf(line, sizeof line,
 			 "#ifdef FAKE_BOUNDS_%s\n"
 			 "{ \"%s\", fake_call_%d, fake_entry<decltype(%s)>::count, "
 			 "fake_entry<decltype(%s)>::bytes, (unsigned)(FAKE_BOUNDS_%s) },\n"
 			 "#endif\n",
-			 found[i].name, found[i].name, i, found[i].name, found[i].name, found[i].name);
+			 found[i].name, found[i].name, i, found[i].name, found[i].name,
+			 found[i].name);
 		add_text(t, line);
 	}
-	add_text(t, "{ 0, 0, 0, 0, 0 } };\n"
-		    "extern \"C\" const fake_object fake_object __attribute__((visibility(\"default\"))) = {\n"
-		    "&fake_state, fake_kernels, sizeof fake_kernels / sizeof *fake_kernels - 1,\n"
-		    "&fake_shared_count, fake_shared_vars,\n"
-		    "__start_fake_shared, __stop_fake_shared, __ehdr_start, _end };\n");
+	add_text(
+		t,
+		"{ 0, 0, 0, 0, 0 } };\n"
+		"extern \"C\" const fake_object fake_object __attribute__((visibility(\"default\"))) = {\n"
+		"&fake_state, fake_kernels, sizeof fake_kernels / sizeof *fake_kernels - 1,\n"
+		"&fake_shared_count, fake_shared_vars,\n"
+		"__start_fake_shared, __stop_fake_shared, __ehdr_start, _end };\n");
 }
 
 // ---- compiling ----
@@ -532,8 +556,10 @@ static void add_command(struct words *w, const struct job *j)
 		check_options(w, j->clang);
 }
 
-// Adds what all objects depend on: the compiler's command, its file, which an update replaces, and the prologue.
-static void hash_compiler(const struct job *j, const struct words *w, const struct text *prologue, uint64_t h[2])
+// Adds what all objects depend on: the compiler's command, its file, which an update replaces, and
+// the prologue.
+static void hash_compiler(const struct job *j, const struct words *w, const struct text *prologue,
+			  uint64_t h[2])
 {
 	struct stat st;
 	char file[PATH];
@@ -562,9 +588,9 @@ static bool copy_file(const char *from, const char *to)
 	return good;
 }
 
-// GCC reads a precompiled header in a third of the time, and ignores one that does not fit.  The header is a copy of
-// the prologue in the cache, because the source tree may be gone when another clone uses it.  If precompiling fails,
-// and for other compilers, the prologue is read as text.
+// GCC reads a precompiled header in a third of the time, and ignores one that does not fit.  The
+// header is a copy of the prologue in the cache, because the source tree may be gone when another
+// clone uses it.  If precompiling fails, and for other compilers, the prologue is read as text.
 static void precompile(struct job *j, const struct text *prologue)
 {
 	char folder[PATH - 16], header[PATH], precompiled[PATH + 8], abi[PATH];
@@ -576,8 +602,8 @@ static void precompile(struct job *j, const struct text *prologue)
 		return;
 	add_command(&w, j);
 	hash_compiler(j, &w, prologue, h);
-	const int n = snprintf(folder, sizeof folder, "%s/%016llx%016llx", j->folder, (unsigned long long)h[0],
-			       (unsigned long long)h[1]);
+	const int n = snprintf(folder, sizeof folder, "%s/%016llx%016llx", j->folder,
+			       (unsigned long long)h[0], (unsigned long long)h[1]);
 	if (n < 0 || (size_t)n >= sizeof folder)
 		goto out;
 	snprintf(header, sizeof header, "%s/prologue.h", folder);
@@ -598,7 +624,8 @@ out:
 	free_words(&w);
 }
 
-static int compile(struct job *j, const char *text, const struct text *prologue, struct text *object, struct text *log)
+static int compile(struct job *j, const char *text, const struct text *prologue,
+		   struct text *object, struct text *log)
 {
 	struct words w = { { NULL }, 0 };
 	struct text whole = { NULL, 0, 0, false };
@@ -659,7 +686,8 @@ static void name_files(struct job *j)
 	snprintf(j->log, sizeof j->log, "%s/fake.%ld.%u.log", folder, me, call);
 }
 
-static void name_kept(const struct job *j, const char *text, const struct text *prologue, char kept[PATH])
+static void name_kept(const struct job *j, const char *text, const struct text *prologue,
+		      char kept[PATH])
 {
 	uint64_t h[2];
 
@@ -669,7 +697,8 @@ static void name_kept(const struct job *j, const char *text, const struct text *
 			h[k] = fake_hash(h[k], j->macros.word[i], strlen(j->macros.word[i]) + 1);
 		h[k] = fake_hash(h[k], text, strlen(text));
 	}
-	snprintf(kept, PATH, "%s/%016llx%016llx.so", j->folder, (unsigned long long)h[0], (unsigned long long)h[1]);
+	snprintf(kept, PATH, "%s/%016llx%016llx.so", j->folder, (unsigned long long)h[0],
+		 (unsigned long long)h[1]);
 }
 
 // A binary from the cache: false if there is none, or it is damaged.
@@ -681,7 +710,8 @@ static bool read_kept(const char *kept, struct text *binary)
 		return false;
 	if (binary->n >= sizeof head) {
 		memcpy(&head, binary->at, sizeof head);
-		if (!memcmp(head.magic, FAKE_MAGIC, sizeof head.magic) && head.bytes == binary->n - sizeof head &&
+		if (!memcmp(head.magic, FAKE_MAGIC, sizeof head.magic) &&
+		    head.bytes == binary->n - sizeof head &&
 		    head.hash == fake_hash(0, binary->at + sizeof head, head.bytes))
 			return true;
 	}
@@ -691,7 +721,9 @@ static bool read_kept(const char *kept, struct text *binary)
 
 static void add_head(struct text *binary, const struct text *object, bool check)
 {
-	struct fake_binary head = { .bytes = object->n, .hash = fake_hash(0, object->at, object->n), .check = check };
+	struct fake_binary head = { .bytes = object->n,
+				    .hash = fake_hash(0, object->at, object->n),
+				    .check = check };
 
 	memcpy(head.magic, FAKE_MAGIC, sizeof head.magic);
 	add(binary, (const char *)&head, sizeof head);
@@ -708,7 +740,8 @@ int fake_compile(const char *text, int options, const char *const *option, bool 
 {
 	struct job j = { .cxx = compiler(), .folder = fake_setting("CACHE"), .hip = hip,
 			 .check = fake_number("CHECK", 0) != 0 };
-	struct text prologue = { NULL, 0, 0, false }, object = prologue, all = prologue, output = prologue;
+	struct text prologue = { NULL, 0, 0, false }, object = prologue, all = prologue,
+		    output = prologue;
 	char kept[PATH], unknown[256] = "";
 	size_t precompiled; // bytes
 	int status = 3;
@@ -727,7 +760,8 @@ int fake_compile(const char *text, int options, const char *const *option, bool 
 	}
 	own_options(&j.options, hip, j.check);
 	if (!j.cxx || !read_file(FAKE_PROLOGUE, &prologue) || !read_file(FAKE_ABI, &prologue)) {
-		add_text(&output, j.cxx ? "the fake driver's prologue is not there" : "no C++ compiler in PATH");
+		add_text(&output, j.cxx ? "the fake driver's prologue is not there" :
+					  "no C++ compiler in PATH");
 		goto out;
 	}
 	j.clang = is_clang(j.cxx);

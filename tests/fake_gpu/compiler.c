@@ -41,7 +41,8 @@ int fake_code_of(const char *name)
 	const char *start = TWIN("NVRTC_", "HIPRTC_");
 
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-		if (!strncmp(name, start, strlen(start)) && !strcmp(name + strlen(start), names[i].name))
+		if (!strncmp(name, start, strlen(start)) &&
+		    !strcmp(name + strlen(start), names[i].name))
 			return names[i].code;
 	return 0; // another library's
 }
@@ -70,15 +71,24 @@ const char *TWIN(nvrtcGetErrorString, hiprtcGetErrorString)(RESULT code)
 {
 	static const char *const all[] = {
 #define X(name) TWIN("NVRTC_", "HIPRTC_") name
-		X("SUCCESS"), X("ERROR_OUT_OF_MEMORY"), X("ERROR_PROGRAM_CREATION_FAILURE"), X("ERROR_INVALID_INPUT"),
-		X("ERROR_INVALID_PROGRAM"), X("ERROR_INVALID_OPTION"), X("ERROR_COMPILATION"),
-		X("ERROR_BUILTIN_OPERATION_FAILURE"), X("ERROR_NO_NAME_EXPRESSIONS_AFTER_COMPILATION"),
-		X("ERROR_NO_LOWERED_NAMES_BEFORE_COMPILATION"), X("ERROR_NAME_EXPRESSION_NOT_VALID"),
+		X("SUCCESS"),
+		X("ERROR_OUT_OF_MEMORY"),
+		X("ERROR_PROGRAM_CREATION_FAILURE"),
+		X("ERROR_INVALID_INPUT"),
+		X("ERROR_INVALID_PROGRAM"),
+		X("ERROR_INVALID_OPTION"),
+		X("ERROR_COMPILATION"),
+		X("ERROR_BUILTIN_OPERATION_FAILURE"),
+		X("ERROR_NO_NAME_EXPRESSIONS_AFTER_COMPILATION"),
+		X("ERROR_NO_LOWERED_NAMES_BEFORE_COMPILATION"),
+		X("ERROR_NAME_EXPRESSION_NOT_VALID"),
 		X("ERROR_INTERNAL_ERROR"),
 #undef X
 	};
 
-	return code >= 0 && (size_t)code < sizeof all / sizeof *all ? all[code] : TWIN("NVRTC_ERROR unknown", "HIPRTC_ERROR unknown");
+	return code >= 0 && (size_t)code < sizeof all / sizeof *all ?
+		       all[code] :
+		       TWIN("NVRTC_ERROR unknown", "HIPRTC_ERROR unknown");
 }
 
 #ifndef FAKE_HIP
@@ -99,9 +109,10 @@ nvrtcResult nvrtcGetSupportedArchs(int *to)
 }
 #endif
 
-RESULT TWIN(nvrtcCreateProgram, hiprtcCreateProgram)(PROGRAM *program, const char *text, const char *name, int headers,
-	const char *TWIN(const, YK_ROCM_SINCE_7(const)) *header,
-	const char *TWIN(const, YK_ROCM_SINCE_7(const)) *header_name)
+RESULT TWIN(nvrtcCreateProgram,
+	    hiprtcCreateProgram)(PROGRAM *program, const char *text, const char *name, int headers,
+				 const char *TWIN(const, YK_ROCM_SINCE_7(const)) * header,
+				 const char *TWIN(const, YK_ROCM_SINCE_7(const)) * header_name)
 {
 	(void)name;
 	(void)header;
@@ -136,8 +147,9 @@ static bool unknown_target(struct program *p, int options, const char *const *op
 {
 	for (int i = 0; i < options; i++)
 		if (!strcmp(option[i], "--offload-arch=gfx9999")) {
-			p->log = strdup("error: invalid target ID 'gfx9999'; format is a processor name followed by an "
-					"optional colon-delimited list of features");
+			p->log = strdup(
+				"error: invalid target ID 'gfx9999'; format is a processor name followed by an "
+				"optional colon-delimited list of features");
 			return true;
 		}
 	return false;
@@ -157,8 +169,8 @@ RESULT TWIN(nvrtcCompileProgram, hiprtcCompileProgram)(PROGRAM program, int opti
 	p->log = p->binary = NULL;
 	if (unknown_target(p, options, (const char *const *)option))
 		return COMPILATION;
-	return codes[fake_compile(p->text, options, (const char *const *)option, TWIN(false, true), &p->binary,
-				     &p->bytes, &p->log)];
+	return codes[fake_compile(p->text, options, (const char *const *)option, TWIN(false, true),
+				  &p->binary, &p->bytes, &p->log)];
 }
 
 RESULT TWIN(nvrtcGetProgramLogSize, hiprtcGetProgramLogSize)(PROGRAM program, size_t *bytes)

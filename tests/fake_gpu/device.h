@@ -95,8 +95,10 @@ struct fake_stream *fake_default_stream(int device);
 
 int fake_push_launch(struct fake_stream *, const struct fake_launch *);
 // keep: copies the present contents; lie: the copy corrupts bytes
-int fake_push_copy(struct fake_stream *, void *to, const void *from, size_t bytes, bool keep, bool lie);
-int fake_push_fill(struct fake_stream *, void *to, size_t count, const void *pattern, size_t pattern_bytes);
+int fake_push_copy(struct fake_stream *, void *to, const void *from, size_t bytes, bool keep,
+		   bool lie);
+int fake_push_fill(struct fake_stream *, void *to, size_t count, const void *pattern,
+		   size_t pattern_bytes);
 // Enqueues a function that runs after all earlier work; arg is freed after its last run.
 int fake_push_call(struct fake_stream *, void (*call)(void *arg), void *arg);
 

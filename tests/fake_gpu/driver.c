@@ -25,7 +25,8 @@ static int capability(void)
 {
 	const char *arch = fake_setting("ARCH");
 
-	return TWIN(arch && !strncmp(arch, "sm_", 3) ? (int)strtol(arch + 3, NULL, 10) : 80, 0 * (arch != NULL));
+	return TWIN(arch && !strncmp(arch, "sm_", 3) ? (int)strtol(arch + 3, NULL, 10) : 80,
+		    0 * (arch != NULL));
 }
 
 static const char *architecture(void)
@@ -50,8 +51,9 @@ int fake_sized(void)
 
 static bool is_sticky(int code)
 {
-	return code == 214 || (code >= 700 && code < 720 && code != 701 && code != PEER_ALREADY &&
-			       code != PEER_NOT_ENABLED && code != 708 && code != 712 && code != 713);
+	return code == 214 ||
+	       (code >= 700 && code < 720 && code != 701 && code != PEER_ALREADY &&
+		code != PEER_NOT_ENABLED && code != 708 && code != 712 && code != 713);
 }
 
 int fake_enter(const char *call, int device)
@@ -194,7 +196,8 @@ static int name_bus(char *id, int bytes, int device)
 	return OK;
 }
 
-RESULT TWIN(cuDeviceGetName, hipDeviceGetName)(char *name, int bytes, TWIN(CUdevice, hipDevice_t) device)
+RESULT TWIN(cuDeviceGetName, hipDeviceGetName)(char *name, int bytes,
+					       TWIN(CUdevice, hipDevice_t) device)
 {
 	ENTER(cuDeviceGetName, hipDeviceGetName, -1);
 	if (!fake_is_device(device))
@@ -212,7 +215,8 @@ RESULT TWIN(cuDeviceGetPCIBusId, hipDeviceGetPCIBusId)(char *id, int bytes, int 
 	return name_bus(id, bytes, device);
 }
 
-RESULT TWIN(cuDeviceTotalMem_v2, hipDeviceTotalMem)(size_t *bytes, TWIN(CUdevice, hipDevice_t) device)
+RESULT TWIN(cuDeviceTotalMem_v2, hipDeviceTotalMem)(size_t *bytes,
+						    TWIN(CUdevice, hipDevice_t) device)
 {
 	size_t free_bytes;
 
@@ -239,21 +243,28 @@ unsigned fake_grid(int axis)
 static const struct {
 	int what, value;
 } attributes[] = {
-	{ TWIN(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, hipDeviceAttributeMaxThreadsPerBlock), 1024 },
+	{ TWIN(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, hipDeviceAttributeMaxThreadsPerBlock),
+	  1024 },
 	{ TWIN(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X, hipDeviceAttributeMaxBlockDimX), 1024 },
 	{ TWIN(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y, hipDeviceAttributeMaxBlockDimY), 1024 },
-	{ TWIN(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK, hipDeviceAttributeMaxSharedMemoryPerBlock),
+	{ TWIN(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK,
+	       hipDeviceAttributeMaxSharedMemoryPerBlock),
 	  TWIN(49152, 65536) },
 	{ TWIN(CU_DEVICE_ATTRIBUTE_CLOCK_RATE, hipDeviceAttributeClockRate), 1410000 },
-	{ TWIN(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, hipDeviceAttributeMultiprocessorCount), 4 },
+	{ TWIN(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, hipDeviceAttributeMultiprocessorCount),
+	  4 },
 	{ TWIN(CU_DEVICE_ATTRIBUTE_INTEGRATED, hipDeviceAttributeIntegrated), 0 },
 	{ TWIN(CU_DEVICE_ATTRIBUTE_COMPUTE_MODE, hipDeviceAttributeComputeMode), 0 },
 	{ TWIN(CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE, hipDeviceAttributeMemoryClockRate), 1215000 },
-	{ TWIN(CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH, hipDeviceAttributeMemoryBusWidth), 5120 },
+	{ TWIN(CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH, hipDeviceAttributeMemoryBusWidth),
+	  5120 },
 	{ TWIN(CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, hipDeviceAttributeL2CacheSize), 4 << 20 },
 	{ TWIN(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR,
-	       hipDeviceAttributeMaxSharedMemoryPerMultiprocessor), TWIN(167936, 65536) },
-	{ TWIN(CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR, hipDeviceAttributeMaxRegistersPerBlock), 65536 },
+	       hipDeviceAttributeMaxSharedMemoryPerMultiprocessor),
+	  TWIN(167936, 65536) },
+	{ TWIN(CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR,
+	       hipDeviceAttributeMaxRegistersPerBlock),
+	  65536 },
 #ifndef FAKE_HIP
 	{ CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED, 1 },
 #endif
@@ -271,8 +282,9 @@ RESULT TWIN(cuDeviceGetAttribute, hipDeviceGetAttribute)(int *value,
 	}
 	if (what == TWIN(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, -1) ||
 	    what == TWIN(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, -1)) {
-		*value = what == TWIN(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, -1) ? capability() / 10 :
-											  capability() % 10;
+		*value = what == TWIN(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, -1) ?
+				 capability() / 10 :
+				 capability() % 10;
 		return OK;
 	}
 #ifndef FAKE_HIP

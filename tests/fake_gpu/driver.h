@@ -31,8 +31,8 @@ int fake_enter(const char *call, int device);
 // The stream of a handle; stream 0 waits for all others, as the legacy stream does.
 int fake_stream_of(STREAM, struct fake_stream **to);
 // tape.c: records a launch if recording is on.
-void fake_tape_note(FUNCTION, const struct fake_kernel *, struct fake_dim blocks, struct fake_dim threads,
-		       STREAM, void **params);
+void fake_tape_note(FUNCTION, const struct fake_kernel *, struct fake_dim blocks,
+		    struct fake_dim threads, STREAM, void **params);
 #ifndef FAKE_HIP
 int fake_device_of(CUcontext); // -1: not a context
 #endif

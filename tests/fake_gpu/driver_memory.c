@@ -61,8 +61,8 @@ RESULT TWIN(cuMemFreeHost, hipHostFree)(void *at)
 	return release(at, PINNED_MEMORY);
 }
 
-RESULT TWIN(cuMemHostGetDevicePointer_v2, hipHostGetDevicePointer)(TWIN(CUdeviceptr, void *) *to, void *at,
-	unsigned int flags)
+RESULT TWIN(cuMemHostGetDevicePointer_v2, hipHostGetDevicePointer)(TWIN(CUdeviceptr, void *) * to,
+								   void *at, unsigned int flags)
 {
 	struct fake_block b;
 
@@ -89,7 +89,8 @@ RESULT TWIN(cuMemHostUnregister, hipHostUnregister)(void *at)
 
 static bool is_device_memory(const void *at, size_t bytes, struct fake_block *b)
 {
-	return fake_block_of(at, bytes, b) && (b->kind == DEVICE_MEMORY || b->kind == PINNED_MEMORY);
+	return fake_block_of(at, bytes, b) &&
+	       (b->kind == DEVICE_MEMORY || b->kind == PINNED_MEMORY);
 }
 
 RESULT TWIN(cuMemcpyHtoDAsync_v2, hipMemcpyHtoDAsync)(ADDRESS to,
@@ -102,10 +103,12 @@ RESULT TWIN(cuMemcpyHtoDAsync_v2, hipMemcpyHtoDAsync)(ADDRESS to,
 		return OK;
 	WANT(is_device_memory(TO_POINTER(to), bytes, &a));
 	// Pageable memory is staged through the driver's memory first.
-	return fake_push_copy(s, TO_POINTER(to), from, bytes, !fake_block_of(from, bytes, &b), false);
+	return fake_push_copy(s, TO_POINTER(to), from, bytes, !fake_block_of(from, bytes, &b),
+			      false);
 }
 
-RESULT TWIN(cuMemcpyDtoHAsync_v2, hipMemcpyDtoHAsync)(void *to, ADDRESS from, size_t bytes, STREAM stream)
+RESULT TWIN(cuMemcpyDtoHAsync_v2, hipMemcpyDtoHAsync)(void *to, ADDRESS from, size_t bytes,
+						      STREAM stream)
 {
 	struct fake_block a, b;
 
@@ -126,19 +129,21 @@ static int copy(struct fake_stream *s, void *to, const void *from, size_t bytes)
 	if (!bytes)
 		return OK;
 	WANT(is_device_memory(to, bytes, &a) && is_device_memory(from, bytes, &b));
-	const bool peers = a.kind == DEVICE_MEMORY && b.kind == DEVICE_MEMORY && a.device != b.device;
+	const bool peers =
+		a.kind == DEVICE_MEMORY && b.kind == DEVICE_MEMORY && a.device != b.device;
 	return fake_push_copy(s, to, from, bytes, false, peers && fake_peer_is("lie"));
 }
 
-RESULT TWIN(cuMemcpyDtoDAsync_v2, hipMemcpyDtoDAsync)(ADDRESS to, ADDRESS from, size_t bytes, STREAM stream)
+RESULT TWIN(cuMemcpyDtoDAsync_v2, hipMemcpyDtoDAsync)(ADDRESS to, ADDRESS from, size_t bytes,
+						      STREAM stream)
 {
 	ENTER_STREAM(cuMemcpyDtoDAsync_v2, hipMemcpyDtoDAsync, stream, s);
 	return copy(s, TO_POINTER(to), TO_POINTER(from), bytes);
 }
 
 #ifdef FAKE_HIP
-hipError_t hipMemcpyPeerAsync(void *to, int to_device, const void *from, int from_device, size_t bytes,
-			      hipStream_t stream)
+hipError_t hipMemcpyPeerAsync(void *to, int to_device, const void *from, int from_device,
+			      size_t bytes, hipStream_t stream)
 {
 	ENTER_STREAM(, hipMemcpyPeerAsync, stream, s);
 	if (!fake_is_device(to_device) || !fake_is_device(from_device))
@@ -146,8 +151,8 @@ hipError_t hipMemcpyPeerAsync(void *to, int to_device, const void *from, int fro
 	return copy(s, to, from, bytes);
 }
 #else
-CUresult cuMemcpyPeerAsync(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context,
-			   size_t bytes, CUstream stream)
+CUresult cuMemcpyPeerAsync(CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
+			   CUcontext from_context, size_t bytes, CUstream stream)
 {
 	ENTER_STREAM(cuMemcpyPeerAsync, , stream, s);
 	if (fake_device_of(to_context) < 0 || fake_device_of(from_context) < 0)
@@ -168,20 +173,22 @@ static int fill(struct fake_stream *s, void *at, size_t count, const void *patte
 	return fake_push_fill(s, at, count, pattern, bytes);
 }
 
-RESULT TWIN(cuMemsetD8Async, hipMemsetD8Async)(ADDRESS at, unsigned char value, size_t count, STREAM stream)
+RESULT TWIN(cuMemsetD8Async, hipMemsetD8Async)(ADDRESS at, unsigned char value, size_t count,
+					       STREAM stream)
 {
 	ENTER_STREAM(cuMemsetD8Async, hipMemsetD8Async, stream, s);
 	return fill(s, TO_POINTER(at), count, &value, sizeof value);
 }
 
-RESULT TWIN(cuMemsetD16Async, hipMemsetD16Async)(ADDRESS at, unsigned short value, size_t count, STREAM stream)
+RESULT TWIN(cuMemsetD16Async, hipMemsetD16Async)(ADDRESS at, unsigned short value, size_t count,
+						 STREAM stream)
 {
 	ENTER_STREAM(cuMemsetD16Async, hipMemsetD16Async, stream, s);
 	return fill(s, TO_POINTER(at), count, &value, sizeof value);
 }
 
-RESULT TWIN(cuMemsetD32Async, hipMemsetD32Async)(ADDRESS at, TWIN(unsigned int, int) value, size_t count,
-	STREAM stream)
+RESULT TWIN(cuMemsetD32Async, hipMemsetD32Async)(ADDRESS at, TWIN(unsigned int, int) value,
+						 size_t count, STREAM stream)
 {
 	ENTER_STREAM(cuMemsetD32Async, hipMemsetD32Async, stream, s);
 	return fill(s, TO_POINTER(at), count, &value, sizeof value);

@@ -58,7 +58,8 @@ RESULT TWIN(cuModuleUnload, hipModuleUnload)(MODULE module)
 	return code;
 }
 
-RESULT TWIN(cuModuleGetFunction, hipModuleGetFunction)(FUNCTION *function, MODULE module, const char *name)
+RESULT TWIN(cuModuleGetFunction, hipModuleGetFunction)(FUNCTION *function, MODULE module,
+						       const char *name)
 {
 	struct module *m = TO_POINTER(module);
 
@@ -77,8 +78,9 @@ static unsigned max_threads(const struct fake_kernel *k)
 	return k->threads ? k->threads : 1024;
 }
 
-RESULT TWIN(cuFuncGetAttribute, hipFuncGetAttribute)(int *value, TWIN(CUfunction_attribute, hipFunction_attribute) what,
-	FUNCTION function)
+RESULT TWIN(cuFuncGetAttribute,
+	    hipFuncGetAttribute)(int *value, TWIN(CUfunction_attribute, hipFunction_attribute) what,
+				 FUNCTION function)
 {
 	const struct function *f = TO_POINTER(function);
 
@@ -88,7 +90,8 @@ RESULT TWIN(cuFuncGetAttribute, hipFuncGetAttribute)(int *value, TWIN(CUfunction
 	const struct fake_object *o = fake_module_object(f->module->code);
 	switch (what) {
 	case 0: *value = (int)max_threads(f->kernel); return OK;
-	case 1: *value = (int)(o->shared_end - o->shared); return OK; // of all kernels of the module
+	// of all kernels of the module
+	case 1: *value = (int)(o->shared_end - o->shared); return OK;
 	case 2: // constant memory
 	case 3: *value = 0; return OK; // local memory
 	case 4: *value = 32; return OK; // registers
@@ -102,8 +105,9 @@ CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute what, int 
 	struct function *f = TO_POINTER(function);
 
 	ENTER_CURRENT(cuFuncSetAttribute, );
-	WANT(f && f->module->magic == MODULE_MAGIC && what == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES &&
-	     value >= 0 && value <= fake_sized());
+	WANT(f && f->module->magic == MODULE_MAGIC &&
+	     what == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES && value >= 0 &&
+	     value <= fake_sized());
 	f->sized = (unsigned)value;
 	return OK;
 }
@@ -126,12 +130,15 @@ CUresult cuFuncGetParamInfo(CUfunction function, size_t index, size_t *offset, s
 }
 #endif
 
-RESULT TWIN(cuLaunchKernel, hipModuleLaunchKernel)(FUNCTION function, unsigned int grid_x, unsigned int grid_y,
-	unsigned int grid_z, unsigned int block_x, unsigned int block_y, unsigned int block_z,
-	unsigned int local_bytes, STREAM stream, void **params, void **extra)
+RESULT TWIN(cuLaunchKernel, hipModuleLaunchKernel)(FUNCTION function, unsigned int grid_x,
+						   unsigned int grid_y, unsigned int grid_z,
+						   unsigned int block_x, unsigned int block_y,
+						   unsigned int block_z, unsigned int local_bytes,
+						   STREAM stream, void **params, void **extra)
 {
 	const struct function *f = TO_POINTER(function);
-	const struct fake_dim blocks = { grid_x, grid_y, grid_z }, threads = { block_x, block_y, block_z };
+	const struct fake_dim blocks = { grid_x, grid_y, grid_z },
+			      threads = { block_x, block_y, block_z };
 
 	ENTER_STREAM(cuLaunchKernel, hipModuleLaunchKernel, stream, s);
 	if (!f || f->module->magic != MODULE_MAGIC || f->module->device != fake_stream_device(s))
@@ -141,20 +148,26 @@ RESULT TWIN(cuLaunchKernel, hipModuleLaunchKernel)(FUNCTION function, unsigned i
 	// the host's compiler allocates such arrays itself
 	WANT(local_bytes <= f->sized);
 	const uint64_t items = (uint64_t)block_x * block_y;
-	WANT(grid_x && grid_y && grid_z && block_x && block_y && block_z && grid_x <= fake_grid(0) &&
-	     grid_y <= fake_grid(1) && grid_z <= fake_grid(1) &&
-	     (uint64_t)grid_x * block_x <= TWIN(UINT64_MAX, UINT32_MAX) && block_x <= 1024 && block_y <= 1024 && block_z <= TWIN(64, 1024) &&
+	WANT(grid_x && grid_y && grid_z && block_x && block_y && block_z &&
+	     grid_x <= fake_grid(0) && grid_y <= fake_grid(1) && grid_z <= fake_grid(1) &&
+	     (uint64_t)grid_x * block_x <= TWIN(UINT64_MAX, UINT32_MAX) && block_x <= 1024 &&
+	     block_y <= 1024 && block_z <= TWIN(64, 1024) &&
 	     items * block_z <= max_threads(f->kernel) && (params || !f->kernel->params));
 	fake_tape_note(function, f->kernel, blocks, threads, stream, params);
-	return fake_push_launch(s, &(struct fake_launch){
-		.module = f->module->code, .kernel = f->kernel, .blocks = blocks, .threads = threads,
-		.params = params, .warp = fake_warp(), .device = f->module->device,
-		.check = fake_number("CHECK", 0) != 0 });
+	return fake_push_launch(s, &(struct fake_launch){ .module = f->module->code,
+							  .kernel = f->kernel,
+							  .blocks = blocks,
+							  .threads = threads,
+							  .params = params,
+							  .warp = fake_warp(),
+							  .device = f->module->device,
+							  .check = fake_number("CHECK", 0) != 0 });
 }
 
 // For a multiprocessor of 2048 threads.
-RESULT TWIN(cuOccupancyMaxActiveBlocksPerMultiprocessor, hipModuleOccupancyMaxActiveBlocksPerMultiprocessor)(
-	int *groups, FUNCTION function, int items, size_t local_bytes)
+RESULT TWIN(cuOccupancyMaxActiveBlocksPerMultiprocessor,
+	    hipModuleOccupancyMaxActiveBlocksPerMultiprocessor)(int *groups, FUNCTION function,
+								int items, size_t local_bytes)
 {
 	ENTER_CURRENT(cuOccupancyMaxActiveBlocksPerMultiprocessor,
 		      hipModuleOccupancyMaxActiveBlocksPerMultiprocessor);

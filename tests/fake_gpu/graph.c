@@ -224,8 +224,13 @@ int fake_capture_begin(struct fake_stream *s, int mode)
 		free(g);
 	} else {
 		g->refs = 1;
-		*c = (struct capture){ .refs = 1, .mode = mode, .thread = pthread_self(), .origin = s, .graph = g,
-				       .member = { s }, .members = 1 };
+		*c = (struct capture){ .refs = 1,
+				       .mode = mode,
+				       .thread = pthread_self(),
+				       .origin = s,
+				       .graph = g,
+				       .member = { s },
+				       .members = 1 };
 		s->capture = *place = c;
 		s->captured = s->joined = 0;
 	}

@@ -200,8 +200,8 @@ BARE static void at_barrier(void *group, int site)
 	wait_for(group, AT_BARRIER, site);
 }
 
-BARE static unsigned long at_exchange(void *group, int site, int what, unsigned long mask, unsigned long value,
-				      unsigned source)
+BARE static unsigned long at_exchange(void *group, int site, int what, unsigned long mask,
+				      unsigned long value, unsigned source)
 {
 	struct group *g = group;
 	struct item *item = &g->item[g->running];
@@ -225,8 +225,8 @@ BARE static void say(struct group *g, unsigned item, const char *format, ...)
 	va_start(ap, format);
 	vsnprintf(line, sizeof line, format, ap);
 	va_end(ap);
-	fprintf(stderr, "fake_gpu: kernel %s: %s, block (%u,%u,%u), thread (%u,%u,%u)\n", g->launch->kernel->name,
-		line, b.x, b.y, b.z, t.x, t.y, t.z);
+	fprintf(stderr, "fake_gpu: kernel %s: %s, block (%u,%u,%u), thread (%u,%u,%u)\n",
+		g->launch->kernel->name, line, b.x, b.y, b.z, t.x, t.y, t.z);
 }
 
 BARE static bool is_within(unsigned long a, unsigned long bytes, const void *from, const void *to)
@@ -265,16 +265,19 @@ BARE static void at_access(void *group, unsigned long a, unsigned long bytes, in
 	if (a < (uintptr_t)o->shared_end && a >= (uintptr_t)o->shared) {
 		const struct fake_shared *var = shared_before(o, a);
 		if (!*o->shared_count)
-			span = (struct fake_span){ (uintptr_t)o->shared, (uintptr_t)(o->shared_end - o->shared) };
+			span = (struct fake_span){ (uintptr_t)o->shared,
+						   (uintptr_t)(o->shared_end - o->shared) };
 		if (var && a - var->from < var->bytes)
 			span = (struct fake_span){ var->from, var->bytes };
 		else if (var)
-			snprintf(near, sizeof near, "%lu bytes into %s, which has %lu", a - var->from, var->name,
-				 var->bytes);
+			snprintf(near, sizeof near, "%lu bytes into %s, which has %lu",
+				 a - var->from, var->name, var->bytes);
 	} else if (is_within(a, bytes, o->image, o->image_end)) {
 		span = a < (uintptr_t)o->shared ? // otherwise it follows, or there is none
-			(struct fake_span){ (uintptr_t)o->image, (uintptr_t)(o->shared - o->image) } :
-			(struct fake_span){ (uintptr_t)o->shared_end, (uintptr_t)(o->image_end - o->shared_end) };
+			       (struct fake_span){ (uintptr_t)o->image,
+						   (uintptr_t)(o->shared - o->image) } :
+			       (struct fake_span){ (uintptr_t)o->shared_end,
+						   (uintptr_t)(o->image_end - o->shared_end) };
 	} else {
 		fake_live(g->launch->device, a, &span, near, sizeof near);
 	}
@@ -283,9 +286,10 @@ BARE static void at_access(void *group, unsigned long a, unsigned long bytes, in
 		return;
 	}
 	if (span.bytes)
-		snprintf(near, sizeof near, "%lu bytes into memory of %lu", a - span.from, span.bytes);
-	say(g, g->running, "a %s of %lu bytes at 0x%lx is outside of all memory%s%s", store ? "store" : "load", bytes, a,
-	    *near ? ": " : "", near);
+		snprintf(near, sizeof near, "%lu bytes into memory of %lu", a - span.from,
+			 span.bytes);
+	say(g, g->running, "a %s of %lu bytes at 0x%lx is outside of all memory%s%s",
+	    store ? "store" : "load", bytes, a, *near ? ": " : "", near);
 	give_up(g, FAKE_ILLEGAL_ADDRESS);
 }
 
@@ -293,7 +297,9 @@ BARE static void at_misaligned(void *group, unsigned long a, unsigned long align
 {
 	struct group *g = group;
 
-	say(g, g->running, "what line %u reads or writes at 0x%lx wants to lie at a multiple of %lu", line, a, align);
+	say(g, g->running,
+	    "what line %u reads or writes at 0x%lx wants to lie at a multiple of %lu", line, a,
+	    align);
 	give_up(g, FAKE_MISALIGNED);
 }
 
@@ -314,16 +320,16 @@ BARE static void run_items(void *group)
 
 // ---- a group ----
 
-static bool is_whole_warp(const struct group *g, unsigned first, unsigned last, const struct item *one,
-			  unsigned *odd)
+static bool is_whole_warp(const struct group *g, unsigned first, unsigned last,
+			  const struct item *one, unsigned *odd)
 {
 	for (unsigned i = first; i < last; i++) {
 		const struct item *item = &g->item[i];
 		if (item->wait == ENDED || (one->mask && !(one->mask >> (i - first) & 1)))
 			continue;
 		*odd = i;
-		if (item->wait != AT_EXCHANGE || item->site != one->site || item->what != one->what ||
-		    item->mask != one->mask)
+		if (item->wait != AT_EXCHANGE || item->site != one->site ||
+		    item->what != one->what || item->mask != one->mask)
 			return false;
 	}
 	return true;
@@ -359,8 +365,8 @@ static const char *doing(const struct item *item, char *to, size_t cap)
 {
 	if (item->wait == ENDED)
 		return "has ended";
-	snprintf(to, cap, "waits at the %s of line %d", item->wait == AT_BARRIER ? "barrier" : "exchange of its warp",
-		 item->site);
+	snprintf(to, cap, "waits at the %s of line %d",
+		 item->wait == AT_BARRIER ? "barrier" : "exchange of its warp", item->site);
 	return to;
 }
 
@@ -369,8 +375,8 @@ static bool diverged(struct group *g, unsigned one, unsigned other)
 	char a[64], b[64];
 	const struct fake_dim t = g->item[other].thread;
 
-	say(g, one, "barrier divergence: one item %s, thread (%u,%u,%u) %s", doing(&g->item[one], a, sizeof a),
-	    t.x, t.y, t.z, doing(&g->item[other], b, sizeof b));
+	say(g, one, "barrier divergence: one item %s, thread (%u,%u,%u) %s",
+	    doing(&g->item[one], a, sizeof a), t.x, t.y, t.z, doing(&g->item[other], b, sizeof b));
 	g->end = FAKE_FAILED;
 	return false;
 }
@@ -385,7 +391,8 @@ static bool release(struct group *g)
 	for (unsigned first = 0; first < g->count; first += warp) {
 		const unsigned last = first + warp < g->count ? first + warp : g->count;
 		for (unsigned i = first; i < last; i++) {
-			if (g->item[i].wait == AT_EXCHANGE && is_whole_warp(g, first, last, &g->item[i], &odd)) {
+			if (g->item[i].wait == AT_EXCHANGE &&
+			    is_whole_warp(g, first, last, &g->item[i], &odd)) {
 				const struct item one = g->item[i];
 				exchange(g, first, last, &one);
 				some = true;
@@ -400,7 +407,8 @@ static bool release(struct group *g)
 	const struct item *one = &g->item[first_waiting];
 	if (one->wait == AT_EXCHANGE) {
 		const unsigned first = first_waiting / warp * warp;
-		is_whole_warp(g, first, first + warp < g->count ? first + warp : g->count, one, &odd);
+		is_whole_warp(g, first, first + warp < g->count ? first + warp : g->count, one,
+			      &odd);
 		return diverged(g, first_waiting, odd);
 	}
 	for (unsigned i = 0; i < g->count; i++)
@@ -480,8 +488,9 @@ enum fake_end fake_run(const struct fake_launch *l)
 	g->count = l->threads.x * l->threads.y * l->threads.z;
 	g->end = FAKE_DONE;
 	for (unsigned i = 0; i < g->count; i++)
-		g->item[i].thread = (struct fake_dim){ i % l->threads.x, i / l->threads.x % l->threads.y,
-							  i / l->threads.x / l->threads.y };
+		g->item[i].thread =
+			(struct fake_dim){ i % l->threads.x, i / l->threads.x % l->threads.y,
+					   i / l->threads.x / l->threads.y };
 	s->threads = l->threads;
 	s->blocks = l->blocks;
 	s->warp = l->warp;

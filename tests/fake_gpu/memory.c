@@ -17,7 +17,8 @@
 struct arena {
 	char *base;
 	size_t bytes, used;
-	uintptr_t next; // where the search for the next block starts, so that freed blocks are not reused soon
+	// where the search for the next block starts, so that freed blocks are not reused soon
+	uintptr_t next;
 };
 
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
@@ -47,7 +48,8 @@ static int reserve(struct arena *a)
 	if (a->base)
 		return OK;
 	a->bytes = 3 * limit() + ((size_t)1 << 30);
-	a->base = mmap(NULL, a->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	a->base = mmap(NULL, a->bytes, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (a->base == MAP_FAILED) {
 		a->base = NULL;
 		return OUT_OF_MEMORY;
@@ -168,7 +170,8 @@ bool fake_block_of(const void *at, size_t bytes, struct fake_block *to)
 
 	pthread_rwlock_rdlock(&lock);
 	const size_t i = find(a);
-	const bool there = i < count && blocks[i].at <= a && bytes <= blocks[i].at + blocks[i].bytes - a;
+	const bool there =
+		i < count && blocks[i].at <= a && bytes <= blocks[i].at + blocks[i].bytes - a;
 	if (there)
 		*to = blocks[i];
 	pthread_rwlock_unlock(&lock);
@@ -198,7 +201,8 @@ bool fake_peer_enabled(int device, int peer)
 	return yes;
 }
 
-bool fake_live(int device, unsigned long address, struct fake_span *span, char *near, size_t near_bytes)
+bool fake_live(int device, unsigned long address, struct fake_span *span, char *near,
+	       size_t near_bytes)
 {
 	bool good = false;
 
@@ -206,18 +210,23 @@ bool fake_live(int device, unsigned long address, struct fake_span *span, char *
 	const size_t i = find(address);
 	if (i < count && blocks[i].at <= address) {
 		const struct fake_block *b = &blocks[i];
-		good = b->kind != DEVICE_MEMORY || b->device == device || (peers[device] >> b->device & 1);
+		good = b->kind != DEVICE_MEMORY || b->device == device ||
+		       (peers[device] >> b->device & 1);
 		if (good)
 			*span = (struct fake_span){ b->at, b->bytes };
 		else
-			snprintf(near, near_bytes, "memory of device %d, which is no peer", b->device);
+			snprintf(near, near_bytes, "memory of device %d, which is no peer",
+				 b->device);
 	} else {
-		const size_t before = i ? address - blocks[i - 1].at - blocks[i - 1].bytes : (size_t)-1;
+		const size_t before =
+			i ? address - blocks[i - 1].at - blocks[i - 1].bytes : (size_t)-1;
 		const size_t after = i < count ? blocks[i].at - address : (size_t)-1;
 		if (before <= after && before < RED_ZONE)
-			snprintf(near, near_bytes, "%zu bytes behind the end of %zu", before, blocks[i - 1].bytes);
+			snprintf(near, near_bytes, "%zu bytes behind the end of %zu", before,
+				 blocks[i - 1].bytes);
 		else if (after < RED_ZONE)
-			snprintf(near, near_bytes, "%zu bytes before the start of %zu", after, blocks[i].bytes);
+			snprintf(near, near_bytes, "%zu bytes before the start of %zu", after,
+				 blocks[i].bytes);
 	}
 	pthread_rwlock_unlock(&lock);
 	return good;

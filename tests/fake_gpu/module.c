@@ -44,7 +44,8 @@ static void *load(const char *data, size_t bytes)
 	void *handle = NULL;
 
 	snprintf(path, sizeof path, "%s/fake_gpu.XXXXXX", folder && *folder ? folder : "/tmp");
-	pthread_once(&math, load_math); // linking it into each object would take the linker a fifth of the time
+	// linking it into each object would take the linker a fifth of the time
+	pthread_once(&math, load_math);
 	const int fd = mkstemp(path);
 	if (fd < 0)
 		return NULL;
@@ -65,8 +66,8 @@ struct fake_module *fake_module_new(const void *binary)
 		return NULL;
 	memcpy(&head, binary, sizeof head);
 	const char *data = (const char *)binary + sizeof head;
-	if (fake_hash(0, data, head.bytes) != head.hash || !head.check != !fake_number("CHECK", 0) ||
-	    !(m = calloc(1, sizeof *m)))
+	if (fake_hash(0, data, head.bytes) != head.hash ||
+	    !head.check != !fake_number("CHECK", 0) || !(m = calloc(1, sizeof *m)))
 		return NULL;
 	if ((m->handle = load(data, head.bytes)))
 		m->object = dlsym(m->handle, "fake_object");

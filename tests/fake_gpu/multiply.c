@@ -30,8 +30,9 @@ static uint32_t bits_of_f32(float x)
 static float f32_of_f16(uint16_t h)
 {
 	const uint32_t sign = (uint32_t)(h & 0x8000) << 16, e = h >> 10 & 31, m = h & 0x3ff;
-	const float x = e == 31 ? f32_of_bits(0x7f800000 | m << 13) : e ? f32_of_bits((e + 112) << 23 | m << 13) :
-									  (float)m * 0x1p-24f;
+	const float x = e == 31 ? f32_of_bits(0x7f800000 | m << 13) :
+			e       ? f32_of_bits((e + 112) << 23 | m << 13) :
+				  (float)m * 0x1p-24f;
 
 	return sign ? -x : x;
 }
@@ -60,7 +61,9 @@ static uint16_t bf16_of_f32(float x)
 
 static size_t bytes_of(TYPE type)
 {
-	return type == TWIN(CUDA_R_64F, HIP_R_64F) ? 8 : type == TWIN(CUDA_R_32F, HIP_R_32F) ? 4 : 2;
+	return type == TWIN(CUDA_R_64F, HIP_R_64F) ? 8 :
+	       type == TWIN(CUDA_R_32F, HIP_R_32F) ? 4 :
+						     2;
 }
 
 double fake_number_at(const void *at, TYPE type, int64_t i)
@@ -103,8 +106,10 @@ static void run(void *arg)
 	const struct product *p = arg;
 	const int64_t m = (int64_t)p->d.rows, n = (int64_t)p->d.cols;
 	const int64_t k = (int64_t)(p->desc.transpose[0] ? p->a.rows : p->a.cols);
-	const int64_t a_m = p->desc.transpose[0] ? p->a.ld : 1, a_k = p->desc.transpose[0] ? 1 : p->a.ld;
-	const int64_t b_k = p->desc.transpose[1] ? p->b.ld : 1, b_n = p->desc.transpose[1] ? 1 : p->b.ld;
+	const int64_t a_m = p->desc.transpose[0] ? p->a.ld : 1,
+		      a_k = p->desc.transpose[0] ? 1 : p->a.ld;
+	const int64_t b_k = p->desc.transpose[1] ? p->b.ld : 1,
+		      b_n = p->desc.transpose[1] ? 1 : p->b.ld;
 
 	if (fake_setting("EMPTY"))
 		return;
@@ -113,11 +118,15 @@ static void run(void *arg)
 			for (int64_t i = 0; i < m; i++) {
 				double sum = 0;
 				for (int64_t l = 0; l < k; l++)
-					sum += fake_number_at(p->a_at, p->a.type, z * p->a.stride + i * a_m + l * a_k) *
-					       fake_number_at(p->b_at, p->b.type, z * p->b.stride + l * b_k + j * b_n);
+					sum += fake_number_at(p->a_at, p->a.type,
+							      z * p->a.stride + i * a_m + l * a_k) *
+					       fake_number_at(p->b_at, p->b.type,
+							      z * p->b.stride + l * b_k + j * b_n);
 				sum *= p->alpha;
 				if (p->beta != 0)
-					sum += p->beta * fake_number_at(p->c_at, p->c.type, z * p->c.stride + j * p->c.ld + i);
+					sum += p->beta *
+					       fake_number_at(p->c_at, p->c.type,
+							      z * p->c.stride + j * p->c.ld + i);
 				if (p->desc.epilogue & 4)
 					sum += fake_number_at(p->desc.bias, p->d.type, i);
 				sum = then(p->desc.epilogue, sum);
@@ -130,12 +139,15 @@ bool fake_fits(const struct product *p)
 	const uint64_t m = p->d.rows, n = p->d.cols;
 	const uint64_t k = p->desc.transpose[0] ? p->a.rows : p->a.cols;
 
-	return (p->desc.transpose[0] ? p->a.cols : p->a.rows) == m && (p->desc.transpose[1] ? p->b.cols : p->b.rows) == k &&
-	       (p->desc.transpose[1] ? p->b.rows : p->b.cols) == n && p->c.rows == m && p->c.cols == n &&
-	       p->a.batch == p->d.batch && p->b.batch == p->d.batch && p->c.batch == p->d.batch && p->a.type == p->b.type &&
-	       (p->a.type == TWIN(CUDA_R_64F, HIP_R_64F)) == (p->desc.scale == TWIN(CUDA_R_64F, HIP_R_64F)) &&
-	       (p->desc.epilogue == 1 || (p->desc.epilogue & ~4) == 2 || (p->desc.epilogue & ~4) == 32 ||
-		p->desc.epilogue == 4);
+	return (p->desc.transpose[0] ? p->a.cols : p->a.rows) == m &&
+	       (p->desc.transpose[1] ? p->b.cols : p->b.rows) == k &&
+	       (p->desc.transpose[1] ? p->b.rows : p->b.cols) == n && p->c.rows == m &&
+	       p->c.cols == n && p->a.batch == p->d.batch && p->b.batch == p->d.batch &&
+	       p->c.batch == p->d.batch && p->a.type == p->b.type &&
+	       (p->a.type == TWIN(CUDA_R_64F, HIP_R_64F)) ==
+		       (p->desc.scale == TWIN(CUDA_R_64F, HIP_R_64F)) &&
+	       (p->desc.epilogue == 1 || (p->desc.epilogue & ~4) == 2 ||
+		(p->desc.epilogue & ~4) == 32 || p->desc.epilogue == 4);
 }
 
 static void *of_driver(const char *name)
@@ -152,7 +164,8 @@ static void *of_driver(const char *name)
 static bool is_there(const void *at, const struct layout *l)
 {
 	bool (*within)(const void *, size_t);
-	const size_t last = (size_t)((l->batch - 1) * l->stride + (int64_t)(l->cols - 1) * l->ld) + l->rows;
+	const size_t last =
+		(size_t)((l->batch - 1) * l->stride + (int64_t)(l->cols - 1) * l->ld) + l->rows;
 
 	*(void **)&within = of_driver("fake_within");
 	return within && (l->batch == 1 || l->stride >= 0) && within(at, last * bytes_of(l->type));
@@ -165,7 +178,8 @@ enum fake_multiplied fake_multiply(struct product *p, void *stream)
 	*(void **)&enqueue = of_driver("fake_enqueue");
 	if (enqueue && fake_fits(p) && is_there(p->a_at, &p->a) && is_there(p->b_at, &p->b) &&
 	    is_there(p->d_at, &p->d) && (p->beta == 0 || is_there(p->c_at, &p->c)) &&
-	    (!(p->desc.epilogue & 4) || is_there(p->desc.bias, &(struct layout){ p->d.type, p->d.rows, 1, 1, 0, 1 })))
+	    (!(p->desc.epilogue & 4) ||
+	     is_there(p->desc.bias, &(struct layout){ p->d.type, p->d.rows, 1, 1, 0, 1 })))
 		return enqueue(stream, run, p) ? NOT_ENQUEUED : MULTIPLIED;
 	free(p);
 	return enqueue ? BAD_PRODUCT : NO_DRIVER;

@@ -80,7 +80,8 @@ nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *to)
 	return 0;
 }
 
-nvmlReturn_t nvmlDeviceGetTemperature(nvmlDevice_t device, nvmlTemperatureSensors_t sensor, unsigned int *celsius)
+nvmlReturn_t nvmlDeviceGetTemperature(nvmlDevice_t device, nvmlTemperatureSensors_t sensor,
+				      unsigned int *celsius)
 {
 	ENTER(nvmlDeviceGetTemperature);
 	(void)device;
@@ -104,7 +105,8 @@ nvmlReturn_t nvmlDeviceGetEnforcedPowerLimit(nvmlDevice_t device, unsigned int *
 	return 0;
 }
 
-nvmlReturn_t nvmlDeviceGetTotalEnergyConsumption(nvmlDevice_t device, unsigned long long *millijoules)
+nvmlReturn_t nvmlDeviceGetTotalEnergyConsumption(nvmlDevice_t device,
+						 unsigned long long *millijoules)
 {
 	ENTER(nvmlDeviceGetTotalEnergyConsumption);
 	(void)device;
@@ -112,7 +114,8 @@ nvmlReturn_t nvmlDeviceGetTotalEnergyConsumption(nvmlDevice_t device, unsigned l
 	return 0;
 }
 
-nvmlReturn_t nvmlDeviceGetClockInfo(nvmlDevice_t device, nvmlClockType_t clock, unsigned int *megahertz)
+nvmlReturn_t nvmlDeviceGetClockInfo(nvmlDevice_t device, nvmlClockType_t clock,
+				    unsigned int *megahertz)
 {
 	ENTER(nvmlDeviceGetClockInfo);
 	(void)device;
@@ -120,7 +123,8 @@ nvmlReturn_t nvmlDeviceGetClockInfo(nvmlDevice_t device, nvmlClockType_t clock, 
 	return 0;
 }
 
-nvmlReturn_t nvmlDeviceGetMaxClockInfo(nvmlDevice_t device, nvmlClockType_t clock, unsigned int *megahertz)
+nvmlReturn_t nvmlDeviceGetMaxClockInfo(nvmlDevice_t device, nvmlClockType_t clock,
+				       unsigned int *megahertz)
 {
 	ENTER(nvmlDeviceGetMaxClockInfo);
 	(void)device;
@@ -136,7 +140,8 @@ nvmlReturn_t nvmlDeviceGetFanSpeed(nvmlDevice_t device, unsigned int *percent)
 	return NVML_NOT_SUPPORTED; // a card in a rack has no fan
 }
 
-nvmlReturn_t nvmlDeviceGetCurrentClocksThrottleReasons(nvmlDevice_t device, unsigned long long *reasons)
+nvmlReturn_t nvmlDeviceGetCurrentClocksThrottleReasons(nvmlDevice_t device,
+						       unsigned long long *reasons)
 {
 	ENTER(nvmlDeviceGetCurrentClocksThrottleReasons);
 	(void)device;

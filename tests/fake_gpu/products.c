@@ -34,9 +34,12 @@ int fake_code_of(const char *name)
 		int code;
 	} codes[] = {
 		{ TWIN("CUBLAS_STATUS_NOT_INITIALIZED", "HIPBLAS_STATUS_NOT_INITIALIZED"), 1 },
-		{ TWIN("CUBLAS_STATUS_ALLOC_FAILED", "HIPBLAS_STATUS_ALLOC_FAILED"), OF(_STATUS_ALLOC_FAILED, _STATUS_ALLOC_FAILED) },
-		{ TWIN("CUBLAS_STATUS_NOT_SUPPORTED", "HIPBLAS_STATUS_NOT_SUPPORTED"), OF(_STATUS_NOT_SUPPORTED, _STATUS_NOT_SUPPORTED) },
-		{ TWIN("CUBLAS_STATUS_EXECUTION_FAILED", "HIPBLAS_STATUS_EXECUTION_FAILED"), EXECUTION_FAILED },
+		{ TWIN("CUBLAS_STATUS_ALLOC_FAILED", "HIPBLAS_STATUS_ALLOC_FAILED"),
+		  OF(_STATUS_ALLOC_FAILED, _STATUS_ALLOC_FAILED) },
+		{ TWIN("CUBLAS_STATUS_NOT_SUPPORTED", "HIPBLAS_STATUS_NOT_SUPPORTED"),
+		  OF(_STATUS_NOT_SUPPORTED, _STATUS_NOT_SUPPORTED) },
+		{ TWIN("CUBLAS_STATUS_EXECUTION_FAILED", "HIPBLAS_STATUS_EXECUTION_FAILED"),
+		  EXECUTION_FAILED },
 	};
 
 	for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
@@ -121,8 +124,9 @@ STATUS TWIN(cublasLtMatmulDescDestroy, hipblasLtMatmulDescDestroy)(const DESC de
 	return fake_fault(TWIN("cublasLtMatmulDescDestroy", "hipblasLtMatmulDescDestroy"));
 }
 
-STATUS TWIN(cublasLtMatmulDescSetAttribute, hipblasLtMatmulDescSetAttribute)(DESC desc,
-	TWIN(cublasLtMatmulDescAttributes_t, hipblasLtMatmulDescAttributes_t) what, const void *value, size_t bytes)
+STATUS TWIN(cublasLtMatmulDescSetAttribute, hipblasLtMatmulDescSetAttribute)(
+	DESC desc, TWIN(cublasLtMatmulDescAttributes_t, hipblasLtMatmulDescAttributes_t) what,
+	const void *value, size_t bytes)
 {
 	struct desc *d = TO_POINTER(desc);
 	int32_t number;
@@ -148,8 +152,9 @@ STATUS TWIN(cublasLtMatmulDescSetAttribute, hipblasLtMatmulDescSetAttribute)(DES
 	return 0;
 }
 
-STATUS TWIN(cublasLtMatrixLayoutCreate, hipblasLtMatrixLayoutCreate)(LAYOUT *layout, TYPE type, uint64_t rows,
-	uint64_t cols, int64_t ld)
+STATUS TWIN(cublasLtMatrixLayoutCreate, hipblasLtMatrixLayoutCreate)(LAYOUT *layout, TYPE type,
+								     uint64_t rows, uint64_t cols,
+								     int64_t ld)
 {
 	ENTER(cublasLtMatrixLayoutCreate, hipblasLtMatrixLayoutCreate);
 	struct layout *l = calloc(1, sizeof *l);
@@ -164,15 +169,18 @@ STATUS TWIN(cublasLtMatrixLayoutDestroy, hipblasLtMatrixLayoutDestroy)(const LAY
 	return fake_fault(TWIN("cublasLtMatrixLayoutDestroy", "hipblasLtMatrixLayoutDestroy"));
 }
 
-STATUS TWIN(cublasLtMatrixLayoutSetAttribute, hipblasLtMatrixLayoutSetAttribute)(LAYOUT layout,
-	TWIN(cublasLtMatrixLayoutAttribute_t, hipblasLtMatrixLayoutAttribute_t) what, const void *value, size_t bytes)
+STATUS TWIN(cublasLtMatrixLayoutSetAttribute, hipblasLtMatrixLayoutSetAttribute)(
+	LAYOUT layout, TWIN(cublasLtMatrixLayoutAttribute_t, hipblasLtMatrixLayoutAttribute_t) what,
+	const void *value, size_t bytes)
 {
 	struct layout *l = TO_POINTER(layout);
 
 	ENTER(cublasLtMatrixLayoutSetAttribute, hipblasLtMatrixLayoutSetAttribute);
-	if (what == OF(LT_MATRIX_LAYOUT_BATCH_COUNT, LT_MATRIX_LAYOUT_BATCH_COUNT) && bytes == sizeof l->batch)
+	if (what == OF(LT_MATRIX_LAYOUT_BATCH_COUNT, LT_MATRIX_LAYOUT_BATCH_COUNT) &&
+	    bytes == sizeof l->batch)
 		memcpy(&l->batch, value, bytes);
-	else if (what == OF(LT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, LT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET) &&
+	else if (what == OF(LT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET,
+			    LT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET) &&
 		 bytes == sizeof l->stride)
 		memcpy(&l->stride, value, bytes);
 	else
@@ -190,15 +198,19 @@ STATUS TWIN(cublasLtMatmulPreferenceCreate, hipblasLtMatmulPreferenceCreate)(PRE
 	return give(p, (void **)preference);
 }
 
-STATUS TWIN(cublasLtMatmulPreferenceDestroy, hipblasLtMatmulPreferenceDestroy)(const PREFERENCE preference)
+STATUS TWIN(cublasLtMatmulPreferenceDestroy,
+	    hipblasLtMatmulPreferenceDestroy)(const PREFERENCE preference)
 {
 	free(TO_POINTER(preference));
-	return fake_fault(TWIN("cublasLtMatmulPreferenceDestroy", "hipblasLtMatmulPreferenceDestroy"));
+	return fake_fault(
+		TWIN("cublasLtMatmulPreferenceDestroy", "hipblasLtMatmulPreferenceDestroy"));
 }
 
-STATUS TWIN(cublasLtMatmulPreferenceSetAttribute, hipblasLtMatmulPreferenceSetAttribute)(PREFERENCE preference,
-	TWIN(cublasLtMatmulPreferenceAttributes_t, hipblasLtMatmulPreferenceAttributes_t) what, const void *value,
-	size_t bytes)
+STATUS TWIN(cublasLtMatmulPreferenceSetAttribute,
+	    hipblasLtMatmulPreferenceSetAttribute)(PREFERENCE preference,
+						   TWIN(cublasLtMatmulPreferenceAttributes_t,
+							hipblasLtMatmulPreferenceAttributes_t) what,
+						   const void *value, size_t bytes)
 {
 	struct preference *p = TO_POINTER(preference);
 
@@ -220,12 +232,16 @@ STATUS TWIN(cublasLtMatmulPreferenceSetAttribute, hipblasLtMatmulPreferenceSetAt
 }
 
 // Two algorithms: one that needs no workspace, and a better one that needs some.
-STATUS TWIN(cublasLtMatmulAlgoGetHeuristic, hipblasLtMatmulAlgoGetHeuristic)(HANDLE handle, DESC desc, LAYOUT a,
-	LAYOUT b, LAYOUT c, LAYOUT d, PREFERENCE preference, int wanted, HEURISTIC *to, int *found)
+STATUS TWIN(cublasLtMatmulAlgoGetHeuristic,
+	    hipblasLtMatmulAlgoGetHeuristic)(HANDLE handle, DESC desc, LAYOUT a, LAYOUT b, LAYOUT c,
+					     LAYOUT d, PREFERENCE preference, int wanted,
+					     HEURISTIC *to, int *found)
 {
 	const struct preference *p = TO_POINTER(preference);
-	struct product q = { .desc = *(const struct desc *)TO_POINTER(desc), .a = *(const struct layout *)TO_POINTER(a),
-			     .b = *(const struct layout *)TO_POINTER(b), .c = *(const struct layout *)TO_POINTER(c),
+	struct product q = { .desc = *(const struct desc *)TO_POINTER(desc),
+			     .a = *(const struct layout *)TO_POINTER(a),
+			     .b = *(const struct layout *)TO_POINTER(b),
+			     .c = *(const struct layout *)TO_POINTER(c),
 			     .d = *(const struct layout *)TO_POINTER(d) };
 
 	ENTER(cublasLtMatmulAlgoGetHeuristic, hipblasLtMatmulAlgoGetHeuristic);
@@ -242,7 +258,8 @@ STATUS TWIN(cublasLtMatmulAlgoGetHeuristic, hipblasLtMatmulAlgoGetHeuristic)(HAN
 		memset(&to[*found], 0, sizeof *to);
 		to[*found].algo.data[0] = (uint8_t)(id + 1);
 		for (int i = 0; i < 4; i++)
-			to[*found].algo.data[1 + i] = (uint8_t)(p->align[i] < 128 ? p->align[i] : 128);
+			to[*found].algo.data[1 + i] =
+				(uint8_t)(p->align[i] < 128 ? p->align[i] : 128);
 		to[*found].workspaceSize = id ? WORKSPACE : 0;
 		to[*found].wavesCount = 1;
 		++*found;
@@ -261,9 +278,12 @@ static bool is_aligned(const ALGO *algo, const struct product *p)
 	return true;
 }
 
-STATUS TWIN(cublasLtMatmul, hipblasLtMatmul)(HANDLE handle, DESC desc, const void *alpha, const void *a, LAYOUT a_layout,
-	const void *b, LAYOUT b_layout, const void *beta, const void *c, LAYOUT c_layout, void *d, LAYOUT d_layout,
-	const ALGO *algo, void *work, size_t work_bytes, TWIN(cudaStream_t, hipStream_t) stream)
+STATUS TWIN(cublasLtMatmul, hipblasLtMatmul)(HANDLE handle, DESC desc, const void *alpha,
+					     const void *a, LAYOUT a_layout, const void *b,
+					     LAYOUT b_layout, const void *beta, const void *c,
+					     LAYOUT c_layout, void *d, LAYOUT d_layout,
+					     const ALGO *algo, void *work, size_t work_bytes,
+					     TWIN(cudaStream_t, hipStream_t) stream)
 {
 	ENTER(cublasLtMatmul, hipblasLtMatmul);
 	if (!handle || (algo && algo->data[0] != 1 && algo->data[0] != 2) ||

@@ -36,8 +36,14 @@ typedef __SIZE_TYPE__ size_t;
 	struct name##3 { type x, y, z; }; \
 	struct __align__(4 * bytes < 16 ? 4 * bytes : 16) name##4 { type x, y, z, w; }; \
 	static inline name##2 make_##name##2(type x, type y) { return name##2{ x, y }; } \
-	static inline name##3 make_##name##3(type x, type y, type z) { return name##3{ x, y, z }; } \
-	static inline name##4 make_##name##4(type x, type y, type z, type w) { return name##4{ x, y, z, w }; }
+	static inline name##3 make_##name##3(type x, type y, type z) \
+	{ \
+		return name##3{ x, y, z }; \
+	} \
+	static inline name##4 make_##name##4(type x, type y, type z, type w) \
+	{ \
+		return name##4{ x, y, z, w }; \
+	}
 FAKE_VECTORS(float, float, 4)
 FAKE_VECTORS(double, double, 8)
 FAKE_VECTORS(int, int, 4)
@@ -57,7 +63,8 @@ FAKE_VECTORS(unsigned long long, ulonglong, 8)
 
 static inline unsigned fake_lane()
 {
-	return ((threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x) % fake_state.warp;
+	return ((threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x) %
+	       fake_state.warp;
 }
 
 // A value of up to 8 bytes from another lane.
@@ -122,7 +129,8 @@ static inline unsigned __builtin_amdgcn_mbcnt_lo(unsigned mask, unsigned more)
 static inline unsigned __builtin_amdgcn_mbcnt_hi(unsigned mask, unsigned more)
 {
 	unsigned lane = fake_lane();
-	return more + (unsigned)__builtin_popcount(lane > 32 ? mask & ((1u << (lane - 32)) - 1) : 0);
+	return more +
+	       (unsigned)__builtin_popcount(lane > 32 ? mask & ((1u << (lane - 32)) - 1) : 0);
 }
 #define __builtin_amdgcn_ds_bpermute(at, x) \
 	fake_shuffle(__LINE__, 0, (int)(x), (unsigned)(at) / 4 % fake_state.warp)
@@ -160,15 +168,34 @@ static inline T fake_atomic(T *to, F change)
 	__atomic_load(to, &was, __ATOMIC_RELAXED);
 	do
 		next = change(was);
-	while (!__atomic_compare_exchange(to, &was, &next, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED));
+	while (!__atomic_compare_exchange(to, &was, &next, false, __ATOMIC_SEQ_CST,
+					  __ATOMIC_RELAXED));
 	return was;
 }
-template <class T> static inline T atomicAdd(T *to, T x) { return fake_atomic(to, [=](T a) { return a + x; }); }
-template <class T> static inline T atomicMin(T *to, T x) { return fake_atomic(to, [=](T a) { return x < a ? x : a; }); }
-template <class T> static inline T atomicMax(T *to, T x) { return fake_atomic(to, [=](T a) { return x > a ? x : a; }); }
-template <class T> static inline T atomicOr(T *to, T x) { return fake_atomic(to, [=](T a) { return a | x; }); }
-template <class T> static inline T atomicAnd(T *to, T x) { return fake_atomic(to, [=](T a) { return a & x; }); }
-template <class T> static inline T atomicExch(T *to, T x) { return fake_atomic(to, [=](T) { return x; }); }
+template <class T> static inline T atomicAdd(T *to, T x)
+{
+	return fake_atomic(to, [=](T a) { return a + x; });
+}
+template <class T> static inline T atomicMin(T *to, T x)
+{
+	return fake_atomic(to, [=](T a) { return x < a ? x : a; });
+}
+template <class T> static inline T atomicMax(T *to, T x)
+{
+	return fake_atomic(to, [=](T a) { return x > a ? x : a; });
+}
+template <class T> static inline T atomicOr(T *to, T x)
+{
+	return fake_atomic(to, [=](T a) { return a | x; });
+}
+template <class T> static inline T atomicAnd(T *to, T x)
+{
+	return fake_atomic(to, [=](T a) { return a & x; });
+}
+template <class T> static inline T atomicExch(T *to, T x)
+{
+	return fake_atomic(to, [=](T) { return x; });
+}
 template <class T> static inline T atomicCAS(T *to, T if_it_is, T x)
 {
 	return fake_atomic(to, [=](T a) { return a == if_it_is ? x : a; });
@@ -225,8 +252,14 @@ static inline float fma(float a, float b, float c) { return __builtin_fmaf(a, b,
 static inline float ldexp(float x, int n) { return __builtin_ldexpf(x, n); }
 static inline float rsqrtf(float x) { return 1.0f / __builtin_sqrtf(x); }
 static inline double rsqrt(double x) { return 1.0 / __builtin_sqrt(x); }
-static inline double cospi(double x) { return __builtin_cos(3.14159265358979323846 * __builtin_fmod(x, 2.0)); }
-static inline double sinpi(double x) { return __builtin_sin(3.14159265358979323846 * __builtin_fmod(x, 2.0)); }
+static inline double cospi(double x)
+{
+	return __builtin_cos(3.14159265358979323846 * __builtin_fmod(x, 2.0));
+}
+static inline double sinpi(double x)
+{
+	return __builtin_sin(3.14159265358979323846 * __builtin_fmod(x, 2.0));
+}
 static inline float cospi(float x) { return (float)cospi((double)x); }
 static inline float sinpi(float x) { return (float)sinpi((double)x); }
 static inline float __expf(float x) { return __builtin_expf(x); }
@@ -251,7 +284,8 @@ static inline unsigned short fake_f16_of_f32(float x)
 	if (b >= 0x38800000u)
 		return (unsigned short)(sign | (b - 0x38000000u + 0xfffu + (b >> 13 & 1u)) >> 13);
 	// a multiple of 2^-24: the sum with 1/2 rounds to one
-	return (unsigned short)(sign | (__float_as_uint(__uint_as_float(b) + 0.5f) - __float_as_uint(0.5f)));
+	return (unsigned short)(sign | (__float_as_uint(__uint_as_float(b) + 0.5f) -
+					__float_as_uint(0.5f)));
 }
 static inline float fake_f32_of_f16(unsigned short h)
 {
@@ -309,7 +343,8 @@ FAKE_BARE static void fake_check(const void *at, unsigned long bytes, int store)
 	struct fake_state *s = &fake_state;
 	unsigned long a = (unsigned long)at;
 
-	if (!s->check || (a - s->stacks.from < s->stacks.bytes && a + bytes - s->stacks.from <= s->stacks.bytes))
+	if (!s->check ||
+	    (a - s->stacks.from < s->stacks.bytes && a + bytes - s->stacks.from <= s->stacks.bytes))
 		return;
 	for (int i = 0; i < FAKE_LIVE; i++) {
 		unsigned long offset = a - s->live[i].from;
@@ -349,7 +384,8 @@ extern "C" FAKE_BARE void __ubsan_handle_type_mismatch_v1(void *data, void *at)
 {
 	const fake_mismatch *m = (const fake_mismatch *)data;
 	if (fake_state.check)
-		fake_state.misaligned(fake_state.group, (unsigned long)at, 1ul << m->log_align, m->line);
+		fake_state.misaligned(fake_state.group, (unsigned long)at, 1ul << m->log_align,
+				      m->line);
 }
 
 // GCC emits the list of __shared__ variables, with padding after each; clang does not.
@@ -363,8 +399,8 @@ struct fake_global {
 extern "C" FAKE_BARE void __asan_register_globals(void *all, long n)
 {
 	for (struct fake_global *g = (struct fake_global *)all; n-- > 0; g++)
-		if (g->from >= (unsigned long)__start_fake_shared && g->from < (unsigned long)__stop_fake_shared &&
-		    fake_shared_count < 64)
+		if (g->from >= (unsigned long)__start_fake_shared &&
+		    g->from < (unsigned long)__stop_fake_shared && fake_shared_count < 64)
 			fake_shared_vars[fake_shared_count++] = { g->from, g->bytes, g->name };
 }
 extern "C" FAKE_BARE void __asan_unregister_globals(void *, long) {}
@@ -386,7 +422,8 @@ template <class F> struct fake_entry;
 template <class... A> struct fake_entry<void(A...)> {
 	enum { count = sizeof...(A) };
 	static const unsigned bytes[sizeof...(A) + 1];
-	template <unsigned... i> FAKE_BARE static inline void at(void (*kernel)(A...), void **params, fake_places<i...>)
+	template <unsigned... i>
+	FAKE_BARE static inline void at(void (*kernel)(A...), void **params, fake_places<i...>)
 	{
 		kernel(*(A *)params[i]...);
 	}
@@ -395,4 +432,5 @@ template <class... A> struct fake_entry<void(A...)> {
 		at(kernel, params, typename fake_up_to<sizeof...(A)>::list());
 	}
 };
-template <class... A> const unsigned fake_entry<void(A...)>::bytes[] = { (unsigned)sizeof(A)..., 0 };
+template <class... A>
+const unsigned fake_entry<void(A...)>::bytes[] = { (unsigned)sizeof(A)..., 0 };

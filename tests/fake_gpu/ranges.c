@@ -58,8 +58,8 @@ int InitializeInjectionNvtx2(const void *(*table)(uint32_t))
 	unsigned int n = 0;
 
 	if (!c || c->struct_size < sizeof *c || !v || v->version != 3 ||
-	    !c->GetModuleFunctionTable(NVTX_CB_MODULE_CORE2, &to, &n) || n != NVTX_CBID_CORE2_SIZE ||
-	    c->GetModuleFunctionTable(NVTX_CB_MODULE_SYNC, &to, &n) ||
+	    !c->GetModuleFunctionTable(NVTX_CB_MODULE_CORE2, &to, &n) ||
+	    n != NVTX_CBID_CORE2_SIZE || c->GetModuleFunctionTable(NVTX_CB_MODULE_SYNC, &to, &n) ||
 	    !c->GetModuleFunctionTable(NVTX_CB_MODULE_CORE, &to, &n) || n != NVTX_CBID_CORE_SIZE)
 		return 0;
 	*to[NVTX_CBID_CORE_RangePushA] = (NvtxFunctionPointer)nvtxRangePushA;

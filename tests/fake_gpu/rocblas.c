@@ -53,13 +53,16 @@ rocblas_status rocblas_set_stream(rocblas_handle handle, hipStream_t stream)
 rocblas_status rocblas_set_atomics_mode(rocblas_handle handle, rocblas_atomics_mode mode)
 {
 	ENTER(rocblas_set_atomics_mode);
-	return !handle ? INVALID_HANDLE_STATUS : mode == rocblas_atomics_not_allowed ? 0 : INVALID_VALUE_STATUS;
+	return !handle                             ? INVALID_HANDLE_STATUS :
+	       mode == rocblas_atomics_not_allowed ? 0 :
+						     INVALID_VALUE_STATUS;
 }
 
 const char *rocblas_status_to_string(rocblas_status code)
 {
 	return code == rocblas_status_memory_error ? "rocblas_status_memory_error" :
-	       code == INTERNAL_ERROR ? "rocblas_status_internal_error" : "rocblas_status of another kind";
+	       code == INTERNAL_ERROR              ? "rocblas_status_internal_error" :
+						     "rocblas_status of another kind";
 }
 
 static hipDataType type_of(rocblas_datatype t)
@@ -68,25 +71,29 @@ static hipDataType type_of(rocblas_datatype t)
 	       t == rocblas_datatype_f16_r ? HIP_R_16F : HIP_R_16BF;
 }
 
-static struct layout layout_of(rocblas_datatype type, int rows, int cols, rocblas_int ld, rocblas_stride step,
-			       rocblas_int batch)
+static struct layout layout_of(rocblas_datatype type, int rows, int cols, rocblas_int ld,
+			       rocblas_stride step, rocblas_int batch)
 {
 	return (struct layout){ type_of(type), (uint64_t)rows, (uint64_t)cols, ld, step, batch };
 }
 
-rocblas_status rocblas_gemm_strided_batched_ex(rocblas_handle handle, rocblas_operation turn_a, rocblas_operation turn_b,
-	rocblas_int m, rocblas_int n, rocblas_int k, const void *alpha, const void *a, rocblas_datatype a_type,
-	rocblas_int a_ld, rocblas_stride a_step, const void *b, rocblas_datatype b_type, rocblas_int b_ld,
-	rocblas_stride b_step, const void *beta, const void *c, rocblas_datatype c_type, rocblas_int c_ld,
-	rocblas_stride c_step, void *d, rocblas_datatype d_type, rocblas_int d_ld, rocblas_stride d_step,
-	rocblas_int batch, rocblas_datatype compute, rocblas_gemm_algo algo, int32_t solution, uint32_t flags)
+rocblas_status rocblas_gemm_strided_batched_ex(
+	rocblas_handle handle, rocblas_operation turn_a, rocblas_operation turn_b, rocblas_int m,
+	rocblas_int n, rocblas_int k, const void *alpha, const void *a, rocblas_datatype a_type,
+	rocblas_int a_ld, rocblas_stride a_step, const void *b, rocblas_datatype b_type,
+	rocblas_int b_ld, rocblas_stride b_step, const void *beta, const void *c,
+	rocblas_datatype c_type, rocblas_int c_ld, rocblas_stride c_step, void *d,
+	rocblas_datatype d_type, rocblas_int d_ld, rocblas_stride d_step, rocblas_int batch,
+	rocblas_datatype compute, rocblas_gemm_algo algo, int32_t solution, uint32_t flags)
 {
-	const bool ta = turn_a == rocblas_operation_transpose, tb = turn_b == rocblas_operation_transpose;
+	const bool ta = turn_a == rocblas_operation_transpose,
+		   tb = turn_b == rocblas_operation_transpose;
 
 	ENTER(rocblas_gemm_strided_batched_ex);
 	if (!handle)
 		return INVALID_HANDLE_STATUS;
-	if (algo || solution || flags || (compute == rocblas_datatype_f64_r) != (a_type == rocblas_datatype_f64_r))
+	if (algo || solution || flags ||
+	    (compute == rocblas_datatype_f64_r) != (a_type == rocblas_datatype_f64_r))
 		return INVALID_VALUE_STATUS;
 	struct product *p = calloc(1, sizeof *p);
 	if (!p)

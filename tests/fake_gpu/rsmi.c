@@ -42,8 +42,9 @@ rsmi_status_t rsmi_init(uint64_t flags)
 
 rsmi_status_t rsmi_status_string(rsmi_status_t code, const char **text)
 {
-	*text = code == 0 ? "RSMI_STATUS_SUCCESS" : code == RSMI_NOT_SUPPORTED ? "RSMI_STATUS_NOT_SUPPORTED" :
-						     "RSMI_STATUS_UNKNOWN_ERROR";
+	*text = code == 0                  ? "RSMI_STATUS_SUCCESS" :
+		code == RSMI_NOT_SUPPORTED ? "RSMI_STATUS_NOT_SUPPORTED" :
+					     "RSMI_STATUS_UNKNOWN_ERROR";
 	return 0;
 }
 
@@ -85,8 +86,8 @@ rsmi_status_t rsmi_dev_memory_usage_get(uint32_t device, rsmi_memory_type_t type
 	GIVE(bytes, (uint64_t)1 << 30);
 }
 
-rsmi_status_t rsmi_dev_temp_metric_get(uint32_t device, uint32_t sensor, rsmi_temperature_metric_t metric,
-				       int64_t *millidegrees)
+rsmi_status_t rsmi_dev_temp_metric_get(uint32_t device, uint32_t sensor,
+				       rsmi_temperature_metric_t metric, int64_t *millidegrees)
 {
 	ENTER(rsmi_dev_temp_metric_get, device);
 	if (sensor == RSMI_TEMP_TYPE_EDGE || metric != RSMI_TEMP_CURRENT)
@@ -115,7 +116,8 @@ rsmi_status_t rsmi_dev_power_cap_get(uint32_t device, uint32_t sensor, uint64_t 
 	GIVE(microwatts, 400000000);
 }
 
-rsmi_status_t rsmi_dev_energy_count_get(uint32_t device, uint64_t *count, float *microjoules_each, uint64_t *time)
+rsmi_status_t rsmi_dev_energy_count_get(uint32_t device, uint64_t *count, float *microjoules_each,
+					uint64_t *time)
 {
 	ENTER(rsmi_dev_energy_count_get, device);
 	*microjoules_each = 15.3f;

@@ -49,7 +49,8 @@ static void run(void *arg)
 			c8 *x = j->x + r * j->apart + side * j->n;
 			for (int64_t k = 0; k < j->n; k++) {
 				const int64_t at = r * j->apart + k * j->step;
-				const c16 below = k ? (c16)j->dl[at] : 0, pivot = (c16)j->d[at] - (k ? below * ratio[k - 1] : 0);
+				const c16 below = k ? (c16)j->dl[at] : 0,
+					  pivot = (c16)j->d[at] - (k ? below * ratio[k - 1] : 0);
 				ratio[k] = (c16)j->du[at] / pivot;
 				y[k] = ((c16)x[k * j->step] - (k ? below * y[k - 1] : 0)) / pivot;
 			}
@@ -76,7 +77,8 @@ static int enqueue(const char *call, struct job of)
 		return fault ? fault : NOT_INITIALIZED_STATUS;
 	if (of.n < 3 || of.count < 1 || (uintptr_t)of.buffer % 128 || !within(of.buffer, ROOM) ||
 	    !within(of.dl, (size_t)all * sizeof(c8)) || !within(of.d, (size_t)all * sizeof(c8)) ||
-	    !within(of.du, (size_t)all * sizeof(c8)) || !within(of.x, (size_t)(all + (of.sides - 1) * of.n) * sizeof(c8)))
+	    !within(of.du, (size_t)all * sizeof(c8)) ||
+	    !within(of.x, (size_t)(all + (of.sides - 1) * of.n) * sizeof(c8)))
 		return INVALID;
 	struct job *j = malloc(sizeof *j);
 	if (!j)
@@ -114,44 +116,50 @@ ENTRY(GetVersion, void *handle, int *version)
 	return handle ? GOOD : NOT_INITIALIZED_STATUS;
 }
 
-ENTRY(Cgtsv2StridedBatch_bufferSizeExt, void *handle, int m, const c8 *dl, const c8 *d, const c8 *du, const c8 *x, int count,
-      int stride, size_t *bytes)
+ENTRY(Cgtsv2StridedBatch_bufferSizeExt, void *handle, int m, const c8 *dl, const c8 *d,
+      const c8 *du, const c8 *x, int count, int stride, size_t *bytes)
 {
 	(void)handle, (void)m, (void)dl, (void)d, (void)du, (void)x, (void)count, (void)stride;
 	return room(NAMED(Cgtsv2StridedBatch_bufferSizeExt), bytes);
 }
 
-ENTRY(Cgtsv2StridedBatch, void *handle, int m, const c8 *dl, const c8 *d, const c8 *du, c8 *x, int count, int stride,
-      void *buffer)
+ENTRY(Cgtsv2StridedBatch, void *handle, int m, const c8 *dl, const c8 *d, const c8 *du, c8 *x,
+      int count, int stride, void *buffer)
 {
 	(void)handle;
 	return enqueue(NAMED(Cgtsv2StridedBatch),
 		       (struct job){ m, count, 1, stride, 1, dl, d, du, x, buffer });
 }
 
-ENTRY(CgtsvInterleavedBatch_bufferSizeExt, void *handle, int algo, int m, const c8 *dl, const c8 *d, const c8 *du,
-      const c8 *x, int count, size_t *bytes)
+ENTRY(CgtsvInterleavedBatch_bufferSizeExt, void *handle, int algo, int m, const c8 *dl, const c8 *d,
+      const c8 *du, const c8 *x, int count, size_t *bytes)
 {
 	(void)handle, (void)algo, (void)m, (void)dl, (void)d, (void)du, (void)x, (void)count;
 	return room(NAMED(CgtsvInterleavedBatch_bufferSizeExt), bytes);
 }
 
-ENTRY(CgtsvInterleavedBatch, void *handle, int algo, int m, c8 *dl, c8 *d, c8 *du, c8 *x, int count, void *buffer)
+ENTRY(CgtsvInterleavedBatch, void *handle, int algo, int m, c8 *dl, c8 *d, c8 *du, c8 *x, int count,
+      void *buffer)
 {
 	(void)handle;
-	return algo < 0 || algo > 2 ? INVALID : enqueue(NAMED(CgtsvInterleavedBatch),
-							(struct job){ m, count, 1, 1, count, dl, d, du, x, buffer });
+	return algo < 0 || algo > 2 ?
+		       INVALID :
+		       enqueue(NAMED(CgtsvInterleavedBatch),
+			       (struct job){ m, count, 1, 1, count, dl, d, du, x, buffer });
 }
 
-ENTRY(Cgtsv2_nopivot_bufferSizeExt, void *handle, int m, int n, const c8 *dl, const c8 *d, const c8 *du, const c8 *b, int ld,
-      size_t *bytes)
+ENTRY(Cgtsv2_nopivot_bufferSizeExt, void *handle, int m, int n, const c8 *dl, const c8 *d,
+      const c8 *du, const c8 *b, int ld, size_t *bytes)
 {
 	(void)handle, (void)m, (void)n, (void)dl, (void)d, (void)du, (void)b, (void)ld;
 	return room(NAMED(Cgtsv2_nopivot_bufferSizeExt), bytes);
 }
 
-ENTRY(Cgtsv2_nopivot, void *handle, int m, int n, const c8 *dl, const c8 *d, const c8 *du, c8 *b, int ld, void *buffer)
+ENTRY(Cgtsv2_nopivot, void *handle, int m, int n, const c8 *dl, const c8 *d, const c8 *du, c8 *b,
+      int ld, void *buffer)
 {
 	(void)handle;
-	return ld != m ? INVALID : enqueue(NAMED(Cgtsv2_nopivot), (struct job){ m, 1, n, 0, 1, dl, d, du, b, buffer });
+	return ld != m ? INVALID :
+			 enqueue(NAMED(Cgtsv2_nopivot),
+				 (struct job){ m, 1, n, 0, 1, dl, d, du, b, buffer });
 }

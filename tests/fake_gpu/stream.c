@@ -35,7 +35,8 @@ void fake_lose(int device, int code)
 {
 	int well = OK;
 
-	__atomic_compare_exchange_n(&lost[device], &well, code, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+	__atomic_compare_exchange_n(&lost[device], &well, code, false, __ATOMIC_ACQ_REL,
+				    __ATOMIC_ACQUIRE);
 }
 
 void fake_recover(int device)
@@ -217,7 +218,8 @@ static struct fake_stream *stream_new(int device)
 	s->device = device;
 	pthread_cond_init(&s->work, NULL);
 	if (seed)
-		s->random = ((uint64_t)seed * 0x9e3779b97f4a7c15u + ++made * 0xbf58476d1ce4e5b9u) | 1;
+		s->random =
+			((uint64_t)seed * 0x9e3779b97f4a7c15u + ++made * 0xbf58476d1ce4e5b9u) | 1;
 	if (pthread_create(&s->thread, NULL, work, s)) {
 		pthread_cond_destroy(&s->work);
 		free(s);
@@ -382,7 +384,8 @@ int fake_push_launch(struct fake_stream *s, const struct fake_launch *l)
 	return fake_push_new(s, o);
 }
 
-int fake_push_copy(struct fake_stream *s, void *to, const void *from, size_t bytes, bool keep, bool lie)
+int fake_push_copy(struct fake_stream *s, void *to, const void *from, size_t bytes, bool keep,
+		   bool lie)
 {
 	struct op *o = fake_op_new(COPY);
 	void *copy = NULL;
@@ -403,7 +406,8 @@ int fake_push_copy(struct fake_stream *s, void *to, const void *from, size_t byt
 	return fake_push_new(s, o);
 }
 
-int fake_push_fill(struct fake_stream *s, void *to, size_t count, const void *pattern, size_t pattern_bytes)
+int fake_push_fill(struct fake_stream *s, void *to, size_t count, const void *pattern,
+		   size_t pattern_bytes)
 {
 	struct op *o = fake_op_new(FILL);
 

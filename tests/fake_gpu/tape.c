@@ -55,7 +55,7 @@ int fake_tape_launch(size_t i)
 {
 	struct noted *n = &tape[i];
 
-	return TWIN(cuLaunchKernel, hipModuleLaunchKernel)(n->function, n->blocks.x, n->blocks.y, n->blocks.z,
-							   n->threads.x, n->threads.y, n->threads.z, 0, n->stream,
-							   n->params, NULL);
+	return TWIN(cuLaunchKernel, hipModuleLaunchKernel)(
+		n->function, n->blocks.x, n->blocks.y, n->blocks.z, n->threads.x, n->threads.y,
+		n->threads.z, 0, n->stream, n->params, NULL);
 }

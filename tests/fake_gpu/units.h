@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Models of the instructions of sm_80 that cl/prologue_cuda.h uses: cp.async, ldmatrix, mma.sync and
-// conversions of pairs, as the PTX ISA 9.0 defines them (9.7.9.25, 9.7.15). It shares nothing with the kernels.
-// A copy may happen at any time between its issue and the wait for it. By turns of blocks all happen at once,
-// all as late as possible, or each at some barrier in between, so that a missing wait or barrier, or another
-// use of the destination, gives wrong results. Items may wait for their own copies only.
+// Models of the instructions of sm_80 that cl/prologue_cuda.h uses: cp.async, ldmatrix, mma.sync
+// and conversions of pairs, as the PTX ISA 9.0 defines them (9.7.9.25, 9.7.15). It shares nothing
+// with the kernels. A copy may happen at any time between its issue and the wait for it. By turns
+// of blocks all happen at once, all as late as possible, or each at some barrier in between, so
+// that a missing wait or barrier, or another use of the destination, gives wrong results. Items may
+// wait for their own copies only.
 
 extern "C" long write(int file, const void *from, unsigned long bytes);
 
@@ -89,8 +90,10 @@ static void fake_do_copy(fake_copy *c)
 static void fake_copy_quad(const void *from, void *to, int bytes)
 {
 	fake_flight *f = fake_flight_mine();
-	if (bytes < 0 || bytes > 16 || (unsigned long)from % 16 || (unsigned long)to % 16 || f->copies == FAKE_COPIES)
-		fake_wrong("fake_gpu: cp.async of a wrong size, at an odd address, or one too many\n");
+	if (bytes < 0 || bytes > 16 || (unsigned long)from % 16 || (unsigned long)to % 16 ||
+	    f->copies == FAKE_COPIES)
+		fake_wrong(
+			"fake_gpu: cp.async of a wrong size, at an odd address, or one too many\n");
 	fake_copy *c = &f->copy[f->copies++];
 	*c = { from, to, bytes, false };
 	if (!fake_late() && !fake_between())
@@ -140,8 +143,8 @@ static inline void fake_syncthreads(int site)
 
 // ---- registers of the lanes of a warp ----
 
-// The lanes publish registers and then meet; by turns in two copies, so that none overwrites what another
-// lane still reads.
+// The lanes publish registers and then meet; by turns in two copies, so that none overwrites what
+// another lane still reads.
 union fake_registers {
 	const unsigned char *line;
 	struct {
@@ -182,7 +185,8 @@ template <bool exchanged> static void fake_load(unsigned *to, const void *at)
 	fake_registers *all, *mine = fake_publish(&all);
 	const unsigned lane = fake_item() % FAKE_WARP;
 
-	if ((unsigned long)at % 16 || (char *)at < __start_fake_shared || (char *)at + 16 > __stop_fake_shared)
+	if ((unsigned long)at % 16 || (char *)at < __start_fake_shared ||
+	    (char *)at + 16 > __stop_fake_shared)
 		fake_wrong("fake_gpu: ldmatrix from an odd address, or not from shared memory\n");
 	mine->line = (const unsigned char *)at;
 	fake_meet(__LINE__);
@@ -216,9 +220,9 @@ template <int type> static void fake_unpack(float *to, unsigned word)
 	}
 }
 
-// m16n8: rows of a are lane / 4 and 8 more, columns of b lane / 4. Words are of elements along k from
-// (lane % 4) times their number on; words 2 and 3 of a, and 1 of b, of the second half of the steps. Sums
-// are of columns 2 (lane % 4) and 1 more; sums 2 and 3 of row + 8.
+// m16n8: rows of a are lane / 4 and 8 more, columns of b lane / 4. Words are of elements along k
+// from (lane % 4) times their number on; words 2 and 3 of a, and 1 of b, of the second half of the
+// steps. Sums are of columns 2 (lane % 4) and 1 more; sums 2 and 3 of row + 8.
 template <int type> static void fake_mma(float *c, const unsigned *a, const unsigned *b)
 {
 	enum { EACH = type == 1 ? 1 : 2 };
@@ -236,7 +240,8 @@ template <int type> static void fake_mma(float *c, const unsigned *a, const unsi
 		for (unsigned half = 0; half < 2; half++)
 			for (unsigned k = 0; k < 4; k++)
 				for (unsigned e = 0; e < EACH; e++)
-					sum = fmaf(x[k].a[half * 2 + i / 2][e], y[k].b[half][e], sum);
+					sum = fmaf(x[k].a[half * 2 + i / 2][e], y[k].b[half][e],
+						   sum);
 		c[i] = sum;
 	}
 }
@@ -259,7 +264,8 @@ template <int type> static void fake_mma(int *c, const unsigned *a, const unsign
 		for (unsigned half = 0; half < 2; half++)
 			for (unsigned k = 0; k < 4; k++)
 				for (unsigned e = 0; e < 4; e++)
-					sum += (unsigned)(x[k].whole_a[half * 2 + i / 2][e] * y[k].whole_b[half][e]);
+					sum += (unsigned)(x[k].whole_a[half * 2 + i / 2][e] *
+							  y[k].whole_b[half][e]);
 		c[i] = (int)sum;
 	}
 }
@@ -274,7 +280,9 @@ template <int type> static unsigned fake_pair(float low, float high)
 	const float x[2] = { low, high };
 	for (int i = 0; i < 2; i++) {
 		const unsigned b = __float_as_uint(x[i]);
-		bits[i] = type == 3 ? fake_f16_of_f32(x[i]) : x[i] != x[i] ? 0x7fffu : (b + 0x7fffu + (b >> 16 & 1u)) >> 16;
+		bits[i] = type == 3    ? fake_f16_of_f32(x[i]) :
+			  x[i] != x[i] ? 0x7fffu :
+					 (b + 0x7fffu + (b >> 16 & 1u)) >> 16;
 	}
 	return bits[0] | bits[1] << 16;
 }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // A model of the instructions that cl/wgmma.cl uses, for texts compiled for sm_90a: wgmma with its
-// descriptors, swizzles and register fragments, as the PTX ISA 9.0 defines them (9.7.15, "Asynchronous
-// Warpgroup Level Matrix Multiply-Accumulate Instructions"). It shares nothing with the kernels. units.h has
-// the copies.
-// An asynchronous product may happen at any time until it is waited for. In some blocks it happens at once, in
-// the others as late as possible. Missing fences, and descriptors that differ within a warp group, end the launch.
+// descriptors, swizzles and register fragments, as the PTX ISA 9.0 defines them (9.7.15,
+// "Asynchronous Warpgroup Level Matrix Multiply-Accumulate Instructions"). It shares nothing with
+// the kernels. units.h has the copies.
+// An asynchronous product may happen at any time until it is waited for. In some blocks it happens
+// at once, in the others as late as possible. Missing fences, and descriptors that differ within a
+// warp group, end the launch.
 #define WG_INSTRUCTIONS
 // GCC does not check accesses to variables of large alignment, so tiles are aligned within one.
 #define WG_TILES(name, n) \
@@ -68,9 +69,11 @@ static inline unsigned long __cvta_generic_to_shared(const void *p)
 static unsigned short fake_element(unsigned long descriptor, bool mn_major, int mn, int k)
 {
 	const unsigned start = (unsigned)(descriptor & 0x3fff) << 4;
-	const unsigned leading = (unsigned)(descriptor >> 16 & 0x3fff) << 4, stride = (unsigned)(descriptor >> 32 & 0x3fff) << 4;
+	const unsigned leading = (unsigned)(descriptor >> 16 & 0x3fff) << 4,
+		       stride = (unsigned)(descriptor >> 32 & 0x3fff) << 4;
 	const unsigned base = (unsigned)(descriptor >> 49 & 7), mode = (unsigned)(descriptor >> 62);
-	const int quads = mode == 0 ? 1 : mode == 1 ? 8 : mode == 2 ? 4 : 2; // of a row of the swizzle atom
+	// of a row of the swizzle atom
+	const int quads = mode == 0 ? 1 : mode == 1 ? 8 : mode == 2 ? 4 : 2;
 	unsigned at = start;
 
 	if (!mn_major && !mode) // ((8,m),(T,2k)):((1T,SBO),(1,LBO))
@@ -80,8 +83,10 @@ static unsigned short fake_element(unsigned long descriptor, bool mn_major, int 
 	else if (!mode)         // ((T,1,m),(8,k)):((1,T,SBO),(1T,LBO))
 		at += mn % 8 * 2 + mn / 8 * stride + k % 8 * 16 + k / 8 * leading;
 	else                    // ((T,quads,m),(8,k)):((1,T,LBO),(quads T,SBO))
-		at += mn % (8 * quads) * 2 + mn / (8 * quads) * leading + k % 8 * quads * 16 + k / 8 * stride;
-	// Swizzle<log2 quads, 4, 3>; the pattern begins `base` rows of 128 bytes after a multiple of 1024
+		at += mn % (8 * quads) * 2 + mn / (8 * quads) * leading + k % 8 * quads * 16 +
+		      k / 8 * stride;
+	// Swizzle<log2 quads, 4, 3>; the pattern begins `base` rows of 128 bytes after a multiple
+	// of 1024
 	at ^= ((at >> 7) - base & (unsigned)(quads - 1)) << 4;
 	const char *from = (const char *)(fake_shared_base() + at);
 	if (from < __start_fake_shared || from + 2 > __stop_fake_shared)
@@ -99,18 +104,22 @@ static void fake_multiply(const fake_product *p)
 
 	for (int r = 0; r < 2; r++)
 		for (int k = 0; k < 16; k++) {
-			// a lane holds columns 2 (lane % 4) + 0, 1 and 8 more; words 1 and 3 are of row + 8
+			// a lane holds columns 2 (lane % 4) + 0, 1 and 8 more; words 1 and 3 are of
+			// row + 8
 			const unsigned word = p->held[k % 8 / 2][k / 8 * 2 + r];
 			const unsigned short bits =
 				p->is_held ? (unsigned short)(k % 2 ? word >> 16 : word) :
-					     fake_element(p->a, p->turned_a, 16 * warp + lane / 4 + 8 * r, k);
+					     fake_element(p->a, p->turned_a,
+							  16 * warp + lane / 4 + 8 * r, k);
 			a[r][k] = fake_number(bits, p->type);
 		}
 	for (int j = 0; j < p->columns / 8; j++)
 		for (int c = 0; c < 2; c++) {
 			float b[16];
 			for (int k = 0; k < 16; k++)
-				b[k] = fake_number(fake_element(p->b, p->turned_b, 8 * j + lane % 4 * 2 + c, k), p->type);
+				b[k] = fake_number(fake_element(p->b, p->turned_b,
+								8 * j + lane % 4 * 2 + c, k),
+						   p->type);
 			for (int r = 0; r < 2; r++) {
 				float *d = &p->sums[4 * j + 2 * r + c], sum = p->add ? *d : 0.0f;
 				for (int k = 0; k < 16; k++)
@@ -131,7 +140,8 @@ static void fake_issue(const fake_product *p)
 		fake_wrong("fake_gpu: no wgmma.fence precedes wgmma\n");
 	for (unsigned i = 0; i < blockDim.x * blockDim.y * blockDim.z; i++)
 		if (fake_flights[i].hidden && fake_flights[i].block == fake_block)
-			fake_wrong("fake_gpu: no fence.proxy.async follows cp.async before wgmma\n");
+			fake_wrong(
+				"fake_gpu: no fence.proxy.async follows cp.async before wgmma\n");
 	// the first item of the group states the descriptors of its product of a number
 	f->issued++;
 	if (same->number != f->issued || same->block != fake_block)
@@ -148,7 +158,8 @@ static void fake_issue(const fake_product *p)
 template <int type, int turned_a, int turned_b, int n>
 static void wg_multiply(float (&sums)[n], unsigned long a, unsigned long b, int add)
 {
-	const fake_product p = { sums, a, b, 2 * n, type, add, false, turned_a != 0, turned_b != 0, {} };
+	const fake_product p = { sums,          a, b, 2 * n, type, add, false, turned_a != 0,
+				 turned_b != 0, {} };
 	fake_issue(&p);
 }
 
@@ -158,7 +169,8 @@ static void wg_multiply_held(float (&sums)[n], const unsigned (&a)[4], unsigned 
 	fake_product p = { sums, 0, b, 2 * n, type, add, true, false, turned_b != 0, {} };
 	for (int from = 0; from < 4; from++)
 		for (int i = 0; i < 4; i++)
-			p.held[from][i] = fake_shuffle(__LINE__, 0xffffffffu, a[i], (fake_lane() & ~3u) + (unsigned)from);
+			p.held[from][i] = fake_shuffle(__LINE__, 0xffffffffu, a[i],
+						       (fake_lane() & ~3u) + (unsigned)from);
 	fake_issue(&p);
 }
 
@@ -205,4 +217,7 @@ template <int n> static void wg_settle(float (&sums)[n])
 static inline void wg_before(float) {}
 template <class T> static inline void wg_here(T *&) {}
 
-template <int type> static unsigned wg_pair(float low, float high) { return fake_pair<type>(low, high); }
+template <int type> static unsigned wg_pair(float low, float high)
+{
+	return fake_pair<type>(low, high);
+}

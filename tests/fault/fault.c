@@ -80,7 +80,8 @@ struct work {
 	uint32_t pattern_bytes;
 	struct handle *handle; // of a run, ..
 	struct yoke_op *op;    // .. and this one's copy, with its views and map
-	struct queue *behind;  // of an after: number of operations of that queue that must be done first
+	// of an after: number of operations of that queue that must be done first
+	struct queue *behind;
 	long upto;
 	struct work *next;
 };
@@ -125,14 +126,16 @@ static atomic_bool overcommit;
 static atomic_long now, put_takes, run_takes; // the clock: it advances when the host waits
 static long pinned_limit, pinned; // bytes of pinned segments
 static bool null, sticky, addressed, unified, defers;
-static unsigned long chance; // 0: deferred work waits until it must be done; otherwise it may be done earlier
+// 0: deferred work waits until it must be done; otherwise it may be done earlier
+static unsigned long chance;
 static uint64_t max_segment, memory_free, devices, impls, impls_max, multiple;
 static long only; // the implementation to which faults of runs apply, 0: all
 static const char *lacks, *absurd, *uuid;
 static char how[16] = "error", wrong[64];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // protects the lock that follows
 static struct segment *segments;
-static pthread_mutex_t late = PTHREAD_MUTEX_INITIALIZER; // protects the lock that follows, and the deferred work
+// protects the lock that follows, and the deferred work
+static pthread_mutex_t late = PTHREAD_MUTEX_INITIALIZER;
 static struct queue *queues; // all that ever existed, because events may point to those that ended
 static uint64_t in_use;
 
@@ -446,9 +449,11 @@ static int do_work(struct queue *q, const struct work *w)
 	switch (w->kind) {
 	case WORK_PUT: return cpu->put(q->cpu, w->segment, w->offset, w->from, w->bytes);
 	case WORK_GET: return cpu->get(q->cpu, w->segment, w->offset, w->to, w->bytes);
-	case WORK_COPY: return cpu->copy(q->cpu, w->to, w->to_offset, w->segment, w->offset, w->bytes);
+	case WORK_COPY:
+		return cpu->copy(q->cpu, w->to, w->to_offset, w->segment, w->offset, w->bytes);
 	case WORK_FILL:
-		return cpu->fill(q->cpu, w->segment, w->offset, w->bytes, w->pattern, w->pattern_bytes);
+		return cpu->fill(q->cpu, w->segment, w->offset, w->bytes, w->pattern,
+				 w->pattern_bytes);
 	case WORK_RUN: return run_now(q, w->handle, w->op);
 	case WORK_AFTER: break;
 	}
@@ -524,8 +529,12 @@ static int put(void *queue, void *segment, uint64_t offset, const void *from, ui
 		code = use(segment);
 	if (!code)
 		take_time(queue, (long)(bytes / 1024) * atomic_load(&put_takes));
-	return code ? code : work_on(queue, (struct work){ .kind = WORK_PUT, .segment = segment,
-							   .offset = offset, .from = from, .bytes = bytes });
+	return code ? code :
+		      work_on(queue, (struct work){ .kind = WORK_PUT,
+						    .segment = segment,
+						    .offset = offset,
+						    .from = from,
+						    .bytes = bytes });
 }
 
 static int get(void *queue, void *segment, uint64_t offset, void *to, uint64_t bytes)
@@ -533,8 +542,12 @@ static int get(void *queue, void *segment, uint64_t offset, void *to, uint64_t b
 	int code = fault(FAULT_get);
 	if (!code)
 		code = use(segment);
-	return code ? code : work_on(queue, (struct work){ .kind = WORK_GET, .segment = segment,
-							   .offset = offset, .to = to, .bytes = bytes });
+	return code ? code :
+		      work_on(queue, (struct work){ .kind = WORK_GET,
+						    .segment = segment,
+						    .offset = offset,
+						    .to = to,
+						    .bytes = bytes });
 }
 
 // Adds work to the queue's graph, which then owns its op.
@@ -567,8 +580,8 @@ static int copy(void *queue, void *to, uint64_t to_offset, void *from, uint64_t 
 	return code ? code : work_on(q, w);
 }
 
-static int copy_between(void *queue, uint32_t to_device, void *to, uint64_t to_offset, uint32_t from_device,
-			void *from, uint64_t from_offset, uint64_t bytes)
+static int copy_between(void *queue, uint32_t to_device, void *to, uint64_t to_offset,
+			uint32_t from_device, void *from, uint64_t from_offset, uint64_t bytes)
 {
 	if (to_device >= devices || from_device >= devices)
 		return fail(YOKE_ENODEV, "fault: a copy between devices that are not there");
@@ -628,7 +641,8 @@ static int event_after(void *queue, void *event)
 		q->ends = e->at;
 	if (code || !e || !defers)
 		return code;
-	return work_on(queue, (struct work){ .kind = WORK_AFTER, .behind = e->queue, .upto = e->upto });
+	return work_on(queue,
+		       (struct work){ .kind = WORK_AFTER, .behind = e->queue, .upto = e->upto });
 }
 
 // All work deferred before the event is done.
@@ -831,10 +845,12 @@ static int graph_run(void *queue, void *graph)
 {
 	int code = fault(FAULT_replay);
 	for (const struct work *w = ((struct graph *)graph)->first; w && !code; w = w->next)
-		code = w->kind == WORK_RUN ? run(queue, w->handle, w->op) :
-		       w->kind == WORK_COPY ? copy(queue, w->to, w->to_offset, w->segment, w->offset, w->bytes) :
-					      fill(queue, w->segment, w->offset, w->bytes, w->pattern,
-						   w->pattern_bytes);
+		code = w->kind == WORK_RUN ?
+			       run(queue, w->handle, w->op) :
+		       w->kind == WORK_COPY ?
+			       copy(queue, w->to, w->to_offset, w->segment, w->offset, w->bytes) :
+			       fill(queue, w->segment, w->offset, w->bytes, w->pattern,
+				    w->pattern_bytes);
 	return code;
 }
 
@@ -925,8 +941,8 @@ static long ctl_early(void)
 }
 
 static const struct fault_control control = {
-	ctl_calls, ctl_arm, ctl_how, ctl_wrong, ctl_memory, ctl_lag, ctl_alive, ctl_early, ctl_chance,
-	ctl_timed, ctl_clock,
+	ctl_calls, ctl_arm,   ctl_how,    ctl_wrong, ctl_memory, ctl_lag,
+	ctl_alive, ctl_early, ctl_chance, ctl_timed, ctl_clock,
 };
 
 static const char *text(const char *name, const char *type, const char *def, const char *help)
@@ -938,7 +954,8 @@ static const char *text(const char *name, const char *type, const char *def, con
 
 static const char *telemetry_how(void)
 {
-	return text("fault.telemetry", "string", "", "what a device says of itself: good, nan, over (more memory used than "
+	return text("fault.telemetry", "string", "",
+		    "what a device says of itself: good, nan, over (more memory used than "
 		    "there is), back (its energy runs back), block");
 }
 
@@ -951,7 +968,8 @@ static int sample(uint32_t device, struct yoke_sample *to)
 		pause();
 	if (!*what)
 		return YOKE_EUNSUPPORTED;
-	to->known = YOKE_SAMPLE_UTIL | YOKE_SAMPLE_MEM_USED | YOKE_SAMPLE_MEM_TOTAL | YOKE_SAMPLE_ENERGY;
+	to->known = YOKE_SAMPLE_UTIL | YOKE_SAMPLE_MEM_USED | YOKE_SAMPLE_MEM_TOTAL |
+		    YOKE_SAMPLE_ENERGY;
 	to->util = strcmp(what, "nan") ? .5 : 0. / 0.;
 	to->mem_used = strcmp(what, "over") ? 10 : 21;
 	to->mem_total = 20;
@@ -962,7 +980,9 @@ static int sample(uint32_t device, struct yoke_sample *to)
 static const void *ext(const char *name)
 {
 	static const struct yoke_telemetry telemetry = { sizeof telemetry, sample };
-	return !strcmp(name, "fault") ? (const void *)&control : strcmp(name, "telemetry") ? NULL : &telemetry;
+	return !strcmp(name, "fault")    ? (const void *)&control :
+	       strcmp(name, "telemetry") ? NULL :
+					   &telemetry;
 }
 
 static struct yoke_backend backend = {
@@ -1004,18 +1024,24 @@ static void read_settings(void)
 	memory_limit = number("fault.memory", "0", "max bytes of segments; 0: no limit");
 	overcommit = flag("fault.overcommit", "0", "beyond fault.memory the first use fails");
 	max_segment = (uint64_t)number("fault.max_segment", "4294967296", "largest segment");
-	memory_free = (uint64_t)number("fault.free", "0", "memory that nobody uses, bytes; 0: not known");
-	multiple = (uint64_t)number("fault.multiple", "0", "m, n and k of products should be multiples of it; 0: any will do");
+	memory_free =
+		(uint64_t)number("fault.free", "0", "memory that nobody uses, bytes; 0: not known");
+	multiple = (uint64_t)number(
+		"fault.multiple", "0",
+		"m, n and k of products should be multiples of it; 0: any will do");
 	lag = number("fault.lag", "0", "how often an event is asked before it is done");
 	devices = (uint64_t)number("fault.devices", "1", "how many devices there are");
 	impls = (uint64_t)number("fault.impls", "1", "2 to 4: implementations of each op, of which "
 				 "fault.impl may be wrong");
 	impls = impls > 4 ? 4 : impls;
-	impls_max = (uint64_t)number("fault.impls_max", "0",
-				      "elements of an operand above which there is only one; 0: any");
-	only = number("fault.impl", "0",
-		      "the implementation, from 1, that fault.run is for, 0: all; and fault.wrong, 0: 1");
-	lacks = text("fault.lacks", "string", "", "ops it does not have, as softmax,contract; event_after, "
+	impls_max =
+		(uint64_t)number("fault.impls_max", "0",
+				 "elements of an operand above which there is only one; 0: any");
+	only = number(
+		"fault.impl", "0",
+		"the implementation, from 1, that fault.run is for, 0: all; and fault.wrong, 0: 1");
+	lacks = text("fault.lacks", "string", "",
+		     "ops it does not have, as softmax,contract; event_after, "
 		     "table_fill, table_copy, table_between, table_graph");
 	if (strstr(lacks, "event_after"))
 		backend.event_after = NULL;
@@ -1029,19 +1055,22 @@ static void read_settings(void)
 		backend.graph_end = NULL;
 	absurd = text("fault.absurd", "string", "",
 		      "what device_info lies about: align, memory, segment, name");
-	uuid = text("fault.uuid", "string", "", "the devices' UUIDs begin with it, the number follows");
+	uuid = text("fault.uuid", "string", "",
+		    "the devices' UUIDs begin with it, the number follows");
 	addressed = flag("fault.host", "1", "device memory has addresses in the host");
 	unified = flag("fault.unified", "0", "the device says that it shares the host's memory");
 	telemetry_how();
 	pinned_limit = number("fault.pinned", "0", "max bytes of pinned memory; 0: no limit");
-	defers = flag("fault.defer", "0", "what is enqueued is done when an event behind it is waited for");
-	ctl_chance(number("fault.chance", "0", "with fault.defer: seed of the chance that it is done before; 0: never"));
+	defers = flag("fault.defer", "0",
+		      "what is enqueued is done when an event behind it is waited for");
+	ctl_chance(number("fault.chance", "0",
+			  "with fault.defer: seed of the chance that it is done before; 0: never"));
 	null = flag("fault.null", "0", "accept every op, run nothing");
 	sticky = flag("fault.sticky", "0", "all calls behind the n-th fail too");
 }
 
-__attribute__((visibility("default")))
-int yoke_plugin_init(uint32_t core_abi, const struct yoke_host *lent, const struct yoke_backend **to)
+__attribute__((visibility("default"))) int
+yoke_plugin_init(uint32_t core_abi, const struct yoke_host *lent, const struct yoke_backend **to)
 {
 	*to = &backend;
 	if (core_abi >> 16 != YOKE_ABI_MAJOR)

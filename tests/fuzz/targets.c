@@ -241,7 +241,8 @@ static void fuzz_source(const uint8_t *data, size_t bytes, const char *settings,
 			size_t size = yoke_dtype_size(f[i].dtype);
 			for (int k = 0; k < f[i].rank; k++)
 				size *= (size_t)f[i].dims[k];
-			MUST(size <= 8 * packed * bytes + 8); // elements grow by at most a factor of eight
+			// elements grow by at most a factor of eight
+			MUST(size <= 8 * packed * bytes + 8);
 			to[i] = malloc(size);
 			MUST(to[i]);
 		}
@@ -287,7 +288,8 @@ void yk_fuzz_image(const uint8_t *data, size_t bytes)
 	check_error(e);
 	if (e < 0)
 		return;
-	MUST(im.width > 0 && im.height > 0 && im.width <= YK_IMAGE_SIDE && im.height <= YK_IMAGE_SIDE);
+	MUST(im.width > 0 && im.height > 0 && im.width <= YK_IMAGE_SIDE &&
+	     im.height <= YK_IMAGE_SIDE);
 	MUST((int64_t)im.width * im.height <= YK_IMAGE_PIXELS);
 	unsigned sum = 0; // all of it is there
 	for (size_t i = 0; i < (size_t)3 * (size_t)im.width * (size_t)im.height; i++)
@@ -345,7 +347,8 @@ void yk_fuzz_gguf(const uint8_t *data, size_t bytes)
 
 void yk_fuzz_tokenizer(const uint8_t *data, size_t bytes)
 {
-	static const char text[] = "Hello <s>[SEP] world's  12345 \xe5\x8c\x97\xe4\xba\xac \xf0\x9f\x99\x82 e\xcc\x81";
+	static const char text[] =
+		"Hello <s>[SEP] world's  12345 \xe5\x8c\x97\xe4\xba\xac \xf0\x9f\x99\x82 e\xcc\x81";
 	yoke_tokenizer *t = yoke_tokenizer_parse(data, bytes, "fuzz");
 
 	check_error(t ? 0 : yk_error_last());
@@ -374,8 +377,11 @@ void yk_fuzz_tokenizer(const uint8_t *data, size_t bytes)
 
 void yk_fuzz_template(const uint8_t *data, size_t bytes)
 {
-	static const char messages[] = "[{\"role\": \"user\", \"content\": \"Hello \\u00e9\", \"n\": [1, 2.5, null, true]}]";
-	const struct yoke_chat_options o = { .size = sizeof o, .add_generation_prompt = 1, .tools = "[{\"name\": \"f\"}]" };
+	static const char messages[] =
+		"[{\"role\": \"user\", \"content\": \"Hello \\u00e9\", \"n\": [1, 2.5, null, true]}]";
+	const struct yoke_chat_options o = { .size = sizeof o,
+					     .add_generation_prompt = 1,
+					     .tools = "[{\"name\": \"f\"}]" };
 	yoke_chat_template *t = yoke_chat_template_parse((const char *)data, bytes, "fuzz");
 	char *text;
 	size_t length;
@@ -383,7 +389,8 @@ void yk_fuzz_template(const uint8_t *data, size_t bytes)
 	check_error(t ? 0 : yk_error_last());
 	if (!t)
 		return;
-	const int e = yoke_chat_template_render_json(t, messages, sizeof messages - 1, &o, &text, &length);
+	const int e = yoke_chat_template_render_json(t, messages, sizeof messages - 1, &o, &text,
+						     &length);
 	check_error(e);
 	if (e == 0) {
 		MUST(!text[length] && length <= (size_t)1 << 20);
@@ -397,7 +404,9 @@ void yk_fuzz_template(const uint8_t *data, size_t bytes)
 // A vocabulary of all bytes, a few longer tokens, and one that ends a text.
 static struct yk_schema_vocab *schema_vocab(void)
 {
-	static const char *const words[] = { "{\"", "\":", "\",\"", "\"}", "}]}", "[[", "]", ", ", ": ", "true", "null", "12", "abc", "\\u", "\xc3\xa9" };
+	static const char *const words[] = { "{\"",  "\":", "\",\"", "\"}", "}]}",
+					     "[[",   "]",   ", ",    ": ",  "true",
+					     "null", "12",  "abc",   "\\u", "\xc3\xa9" };
 	enum { WORDS = sizeof words / sizeof *words, TOKENS = 256 + WORDS + 1 };
 	const char *text[TOKENS];
 	size_t n[TOKENS];
@@ -441,7 +450,8 @@ void yk_fuzz_schema(const uint8_t *data, size_t bytes)
 		check_error(e);
 		if (e < 0)
 			break;
-		const int token = schema_token(bits, (int)yk_schema_vocab_words(v) * 32, yk_hash(&i, sizeof i, bytes));
+		const int token = schema_token(bits, (int)yk_schema_vocab_words(v) * 32,
+					       yk_hash(&i, sizeof i, bytes));
 		MUST(token >= 0);
 		e = yk_schema_advance(s, token);
 		check_error(e);
@@ -464,7 +474,8 @@ void yk_fuzz_envi(const uint8_t *data, size_t bytes)
 	check_error(err);
 	if (err)
 		return;
-	MUST(e.lines > 0 && e.samples > 0 && e.bands > 0 && e.bands <= YK_ENVI_BANDS && e.scale > 0);
+	MUST(e.lines > 0 && e.samples > 0 && e.bands > 0 && e.bands <= YK_ENVI_BANDS &&
+	     e.scale > 0);
 	MUST(!__builtin_mul_overflow((uint64_t)e.lines, (uint64_t)e.samples, &n));
 	MUST(!__builtin_mul_overflow(n, (uint64_t)(e.bands * e.type->width), &n) && n == e.bytes);
 	for (int64_t i = 0; e.wavelength && i < e.bands; i++)

@@ -35,7 +35,8 @@ static char flaw[64];
 __attribute__((constructor)) static void find_flaw(void)
 {
 	Dl_info info;
-	const char *name = dladdr((void *)(size_t)find_flaw, &info) ? strstr(info.dli_fname, "fake_") : NULL;
+	const char *name =
+		dladdr((void *)(size_t)find_flaw, &info) ? strstr(info.dli_fname, "fake_") : NULL;
 	if (name)
 		snprintf(flaw, sizeof flaw, "%.*s", (int)strcspn(name + 5, "."), name + 5);
 }
@@ -105,7 +106,8 @@ static cl_int own_device_ids(cl_platform_id p, cl_device_type type, cl_uint n, c
 	return all ? CL_SUCCESS : CL_DEVICE_NOT_FOUND;
 }
 
-static cl_int own_device_info(cl_device_id d, cl_device_info what, size_t cap, void *to, size_t *got)
+static cl_int own_device_info(cl_device_id d, cl_device_info what, size_t cap, void *to,
+			      size_t *got)
 {
 	unsigned char uuid[16];
 	cl_uint pci[4] = { 0, (cl_uint)d->bus, 1, 2 };
@@ -127,7 +129,8 @@ static cl_int own_device_info(cl_device_id d, cl_device_info what, size_t cap, v
 		memset(uuid, d->uuid, sizeof uuid);
 		return d->uuid ? give(uuid, sizeof uuid, cap, to, got) : CL_INVALID_VALUE;
 	case 0x410f: // CL_DEVICE_PCI_BUS_INFO_KHR, of the first platform
-		return d->bus && d < devices[1] ? give(pci, sizeof pci, cap, to, got) : CL_INVALID_VALUE;
+		return d->bus && d < devices[1] ? give(pci, sizeof pci, cap, to, got) :
+						  CL_INVALID_VALUE;
 	case 0x4008: // CL_DEVICE_PCI_BUS_ID_NV, of the second
 		return d->bus && d >= devices[1] ? give_number((cl_ulong)d->bus, 4, cap, to, got) :
 						   CL_INVALID_VALUE;
@@ -170,7 +173,8 @@ enum { SMALL = 2 << 20 }; // bytes: the largest buffer of libfake_small
 
 static cl_icd_dispatch pocl, changed;
 
-static cl_int changed_device_info(cl_device_id d, cl_device_info what, size_t cap, void *to, size_t *got)
+static cl_int changed_device_info(cl_device_id d, cl_device_info what, size_t cap, void *to,
+				  size_t *got)
 {
 	static const size_t none[3];
 	static char name[4097];
@@ -215,10 +219,10 @@ static cl_int changed_device_ids(cl_platform_id p, cl_device_type type, cl_uint 
 	return err;
 }
 
-static cl_context changed_context(const cl_context_properties *properties, cl_uint n,
-				  const cl_device_id *d,
-				  void (CL_CALLBACK *notify)(const char *, const void *, size_t, void *),
-				  void *user, cl_int *err)
+static cl_context
+changed_context(const cl_context_properties *properties, cl_uint n, const cl_device_id *d,
+		void(CL_CALLBACK *notify)(const char *, const void *, size_t, void *), void *user,
+		cl_int *err)
 {
 	cl_context c = pocl.clCreateContext(properties, n, d, notify, user, err);
 	if (c)
@@ -246,7 +250,8 @@ static cl_program changed_program(cl_context c, cl_uint n, const char **text, co
 	return pocl.clCreateProgramWithSource(c, n, text, bytes, err);
 }
 
-static cl_mem changed_buffer(cl_context c, cl_mem_flags flags, size_t bytes, void *host, cl_int *err)
+static cl_mem changed_buffer(cl_context c, cl_mem_flags flags, size_t bytes, void *host,
+			     cl_int *err)
 {
 	if (!is("small") || bytes <= SMALL)
 		return pocl.clCreateBuffer(c, flags, bytes, host, err);
@@ -258,8 +263,8 @@ static cl_mem changed_buffer(cl_context c, cl_mem_flags flags, size_t bytes, voi
 // libfake_full: the 40th launch fails with no memory, and succeeds when repeated; libfake_fuller:
 // all launches from there on fail. libfake_lost is lost from its 300th launch on.
 static cl_int changed_launch(cl_command_queue q, cl_kernel k, cl_uint dims, const size_t *offset,
-			     const size_t *items, const size_t *group, cl_uint n, const cl_event *after,
-			     cl_event *done)
+			     const size_t *items, const size_t *group, cl_uint n,
+			     const cl_event *after, cl_event *done)
 {
 	static int launches;
 	int now = __atomic_add_fetch(&launches, 1, __ATOMIC_RELAXED);
@@ -312,8 +317,8 @@ static cl_int pocl_platforms(cl_uint n, cl_platform_id *to, cl_uint *got)
 
 EXPORT cl_int clIcdGetPlatformIDsKHR(cl_uint n, cl_platform_id *to, cl_uint *got)
 {
-	static const char *const of_pocl[] = { "zeros", "name", "memory", "small", "nobuild", "full",
-					       "fuller", "lost" };
+	static const char *const of_pocl[] = { "zeros",   "name", "memory", "small",
+					       "nobuild", "full", "fuller", "lost" };
 
 	misbehave();
 	for (size_t i = 0; i < sizeof of_pocl / sizeof *of_pocl; i++)

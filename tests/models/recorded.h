@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Written by record.py: small models of each family, and the logits that transformers computes for them.
-// transformers 5.24.0, PyTorch 2.15.0
+// Written by record.py: small models of each family, and the logits that transformers computes for
+// them. transformers 5.24.0, PyTorch 2.15.0
 // clang-format off
 enum { RECORDED_VOCAB = 61, RECORDED_TOKENS = 14, RECORDED_SHOWN = 3 };
 static const int recorded_shown[] = { 0, 6, 13 };

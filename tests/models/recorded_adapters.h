@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Written by record_adapters.py: adapters that PEFT saved for the models of recorded.h, and the logits with them.
-// peft 0.21.2, transformers 5.24.0, PyTorch 2.15.0
+// Written by record_adapters.py: adapters that PEFT saved for the models of recorded.h, and the
+// logits with them. peft 0.21.2, transformers 5.24.0, PyTorch 2.15.0
 // clang-format off
 static const struct recorded_adapter {
 	const char *model, *config;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes the recorded models as folders: their weights are the formula of record.py.  Trains from them.
+// Writes the recorded models as folders: their weights are the formula of record.py.  Trains from
+// them.
 #ifndef RECORDED_FILES_H
 #define RECORDED_FILES_H
 

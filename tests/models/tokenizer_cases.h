@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Written by tests/models/make_tokenizers.py: ids and decoded texts of tokenizers 0.23.3 and sentencepiece 0.2.3.
-// "parse": special tokens in the text are parsed and those of the post-processor added.
+// Written by tests/models/make_tokenizers.py: ids and decoded texts of tokenizers 0.23.3 and
+// sentencepiece 0.2.3. "parse": special tokens in the text are parsed and those of the
+// post-processor added.
 static const struct recorded {
 	const char *file, *text;
 	bool parse;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Factorizations of dense matrices in f32 or f64, by blocks, and the runner that distributes a batch of
-// matrices. A matrix is row-major; its rows are `ld` elements apart, padded with zeros to whole units of
-// UNIT columns. How work is divided follows from the shape, so results do not depend on the number of
-// threads.
+// Factorizations of dense matrices in f32 or f64, by blocks, and the runner that distributes a
+// batch of matrices. A matrix is row-major; its rows are `ld` elements apart, padded with zeros to
+// whole units of UNIT columns. How work is divided follows from the shape, so results do not depend
+// on the number of threads.
 #ifndef YK_DENSE_H
 #define YK_DENSE_H
 
@@ -15,26 +15,28 @@ enum { UNIT = 16 }; // columns; a multiple of the vector length of f32 and f64
 static inline int64_t dense_ld(int64_t n)
 {
 	const int64_t ld = (n + UNIT - 1) / UNIT * UNIT;
-	return ld >= 256 && ld % 128 == 0 ? ld + UNIT : ld; // rows should not all map to one set of a cache
+	// rows should not all map to one set of a cache
+	return ld >= 256 && ld % 128 == 0 ? ld + UNIT : ld;
 }
 
 struct yk_dense {
 	size_t element; // bytes
 	void (*load)(const struct matrix *from, int64_t m, int64_t n, void *to, int64_t ld);
 	void (*store)(const struct matrix *to, int64_t m, int64_t n, const void *from, int64_t ld);
-	// Overwrites a [m,n] with L, whose unit diagonal is not stored, and U. perm [m] receives the row of a
-	// that each row of L U is. Returns the permutation's sign.
+	// Overwrites a [m,n] with L, whose unit diagonal is not stored, and U. perm [m] receives
+	// the row of a that each row of L U is. Returns the permutation's sign.
 	int (*lu)(int64_t m, int64_t n, void *a, int64_t ld, int64_t *perm);
-	// Overwrites x [n,k] with the solution of t y = x for the lower or upper triangle of t [n,n];
-	// transposed: t' y = x. triangle: x is lower triangular and so is y, so only those elements are
-	// computed (lower and not transposed).
-	void (*triangular)(int64_t n, int64_t k, const void *t, int64_t ldt, bool upper, bool transposed, bool unit,
-			   bool triangle, void *x, int64_t ldx);
-	// Overwrites a [m,n] with R; below the diagonal it is undefined. memory: qr_elements(m, n) elements,
-	// which q reads.
+	// Overwrites x [n,k] with the solution of t y = x for the lower or upper triangle of t
+	// [n,n]; transposed: t' y = x. triangle: x is lower triangular and so is y, so only those
+	// elements are computed (lower and not transposed).
+	void (*triangular)(int64_t n, int64_t k, const void *t, int64_t ldt, bool upper,
+			   bool transposed, bool unit, bool triangle, void *x, int64_t ldx);
+	// Overwrites a [m,n] with R; below the diagonal it is undefined. memory: qr_elements(m, n)
+	// elements, which q reads.
 	void (*qr)(int64_t m, int64_t n, void *a, int64_t ld, void *memory);
 	int64_t (*qr_elements)(int64_t m, int64_t n);
-	// Overwrites x [m,k] with Q x; k is a multiple of UNIT. q_columns: with the first k columns of Q, for any k.
+	// Overwrites x [m,k] with Q x; k is a multiple of UNIT. q_columns: with the first k columns
+	// of Q, for any k.
 	void (*q)(int64_t m, int64_t n, int64_t k, const void *memory, void *x, int64_t ld);
 	void (*q_columns)(int64_t m, int64_t n, int64_t k, const void *memory, void *x, int64_t ld);
 	// exp(a) [n,n] -> y; a is overwritten. memory: 6 n ld elements.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// LU factorization with partial pivoting, recursive in the columns (Toledo 1997), for one element type
-// REAL.
+// LU factorization with partial pivoting, recursive in the columns (Toledo 1997), for one element
+// type REAL.
 
 struct lu {
 	int64_t m, ld;
@@ -72,7 +72,8 @@ static void lu_columns(struct lu *f, int64_t at, int64_t width)
 	triangular(rows, rest, a, f->ld, false, false, true, false, a + half, f->ld);
 	if (f->m - at <= half)
 		return;
-	product(-1, true, f->m - at - half, rest, half, a + half * f->ld, f->ld, 1, a + half, f->ld, a + half * (f->ld + 1), f->ld);
+	product(-1, true, f->m - at - half, rest, half, a + half * f->ld, f->ld, 1, a + half, f->ld,
+		a + half * (f->ld + 1), f->ld);
 	lu_columns(f, at + half, width - half);
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products and triangular systems for the factorizations of dense.h, for one element type REAL.
 
-enum { DEEP = 128, STRIP = 512, MAX_ROWS = 16 }; // depth and columns of b that stay in L2; rows of a tile
+// depth and columns of b that stay in L2; rows of a tile
+enum { DEEP = 128, STRIP = 512, MAX_ROWS = 16 };
 #define TEAM_WORK 2e5 // multiplications that occupy all threads
 
 static inline int64_t least(int64_t a, int64_t b)
@@ -60,17 +61,20 @@ static void product_rows(void *arg, int64_t item)
 				const int rows = (int)least(tile, to - i);
 				for (int r = 0; r < rows; r++)
 					for (int64_t q = 0; q < deep; q++)
-						pack[q * rows + r] = p->sign * p->a[(i + r) * p->rs + (l + q) * p->cs];
-				ACROSS(rows, cols, deep, pack, rows, p->b + l * p->ldb + strip, p->ldb, p->c + i * p->ldc + strip,
-				       p->ldc, p->add || l, NULL, 0);
+						pack[q * rows + r] =
+							p->sign *
+							p->a[(i + r) * p->rs + (l + q) * p->cs];
+				ACROSS(rows, cols, deep, pack, rows, p->b + l * p->ldb + strip,
+				       p->ldb, p->c + i * p->ldc + strip, p->ldc, p->add || l, NULL,
+				       0);
 			}
 		}
 	}
 }
 
 // c [m,n] = or (add) += sign a [m,k] b [k,n]; a has any strides; n is a multiple of UNIT.
-static void product(REAL sign, bool add, int64_t m, int64_t n, int64_t k, const REAL *a, int64_t rs, int64_t cs,
-		    const REAL *b, int64_t ldb, REAL *c, int64_t ldc)
+static void product(REAL sign, bool add, int64_t m, int64_t n, int64_t k, const REAL *a, int64_t rs,
+		    int64_t cs, const REAL *b, int64_t ldb, REAL *c, int64_t ldc)
 {
 	struct product p = { m, n, k, rs, cs, ldb, ldc, m, a, b, c, sign, add };
 	if (!m || !n)
@@ -123,8 +127,8 @@ static void corner_columns(void *arg, int64_t item)
 }
 
 // Columns k are a multiple of UNIT.
-static void triangular(int64_t n, int64_t k, const void *triangle, int64_t ldt, bool upper, bool transposed, bool unit,
-		       bool lower_x, void *right, int64_t ldx)
+static void triangular(int64_t n, int64_t k, const void *triangle, int64_t ldt, bool upper,
+		       bool transposed, bool unit, bool lower_x, void *right, int64_t ldx)
 {
 	const REAL *t = triangle;
 	REAL *x = right;
@@ -141,19 +145,23 @@ static void triangular(int64_t n, int64_t k, const void *triangle, int64_t ldt, 
 	const int64_t half = (n / 2 + CORNER - 1) / CORNER * CORNER;
 	// of [t1, .; t21, t2] or its transpose, the rows that come first
 	const bool down = upper == transposed;
-	const int64_t first = down ? 0 : half, size = down ? half : n - half, second = down ? half : 0;
+	const int64_t first = down ? 0 : half, size = down ? half : n - half,
+		      second = down ? half : 0;
 	const REAL *off = upper ? t + half : t + half * ldt; // the block beside the diagonal
 	const int64_t before = lower_x ? least(k, (half + UNIT - 1) / UNIT * UNIT) : k;
-	triangular(size, before, t + first * (ldt + 1), ldt, upper, transposed, unit, lower_x, x + first * ldx, ldx);
-	product(-1, true, n - size, before, size, off, transposed ? 1 : ldt, transposed ? ldt : 1, x + first * ldx, ldx,
-		x + second * ldx, ldx);
+	triangular(size, before, t + first * (ldt + 1), ldt, upper, transposed, unit, lower_x,
+		   x + first * ldx, ldx);
+	product(-1, true, n - size, before, size, off, transposed ? 1 : ldt, transposed ? ldt : 1,
+		x + first * ldx, ldx, x + second * ldx, ldx);
 	if (!lower_x) {
-		triangular(n - size, k, t + second * (ldt + 1), ldt, upper, transposed, unit, false, x + second * ldx, ldx);
+		triangular(n - size, k, t + second * (ldt + 1), ldt, upper, transposed, unit, false,
+			   x + second * ldx, ldx);
 		return;
 	}
 	// columns before `half` are full in the second half of the rows, the others are triangular
-	triangular(n - size, before, t + second * (ldt + 1), ldt, upper, transposed, unit, false, x + second * ldx, ldx);
+	triangular(n - size, before, t + second * (ldt + 1), ldt, upper, transposed, unit, false,
+		   x + second * ldx, ldx);
 	if (k > before)
-		triangular(n - size, k - before, t + second * (ldt + 1), ldt, upper, transposed, unit, true, x + second * ldx + before,
-			   ldx);
+		triangular(n - size, k - before, t + second * (ldt + 1), ldt, upper, transposed,
+			   unit, true, x + second * ldx + before, ldx);
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// QR factorization by Householder reflections, whose products are applied by blocks in the compact form
-// 1 - V T V' (Schreiber and Van Loan 1989), for one element type REAL.
+// QR factorization by Householder reflections, whose products are applied by blocks in the compact
+// form 1 - V T V' (Schreiber and Van Loan 1989), for one element type REAL.
 //
-// Memory: for each panel of WIDE columns V [m][WIDE], zero above its diagonal of ones, and T [WIDE][WIDE].
+// Memory: for each panel of WIDE columns V [m][WIDE], zero above its diagonal of ones, and T
+// [WIDE][WIDE].
 
 enum { WIDE = 32, BESIDE = 64 }; // columns of a panel; columns of a work item that applies it
 
@@ -17,8 +18,8 @@ static REAL *qr_panel_of(const void *memory, int64_t m, int64_t panel)
 	return (REAL *)memory + panel * (m * WIDE + WIDE * WIDE);
 }
 
-// The reflection 1 - tau v v' that maps x = column j of a, from row `row` on, to a multiple of its first
-// unit vector; v replaces x below its first element, which becomes the multiple. Returns tau.
+// The reflection 1 - tau v v' that maps x = column j of a, from row `row` on, to a multiple of its
+// first unit vector; v replaces x below its first element, which becomes the multiple. Returns tau.
 static REAL qr_reflect(REAL *a, int64_t ld, int64_t m, int64_t row)
 {
 	REAL max = 0, sum = 0;
@@ -44,9 +45,11 @@ static REAL qr_reflect(REAL *a, int64_t ld, int64_t m, int64_t row)
 
 typedef REAL qr_vec __attribute__((vector_size(UNIT * sizeof(REAL))));
 
-// Subtracts x w from rows `row` .. m - 1 of the panel, x being column j, and sums the products of column j + 1 and all columns
-// over the rows after the first one: what the next reflection needs, in the same pass.
-static inline __attribute__((always_inline)) void qr_pass(int64_t m, int64_t row, int64_t j, int vectors, const REAL *w, REAL *a,
+// Subtracts x w from rows `row` .. m - 1 of the panel, x being column j, and sums the products of
+// column j + 1 and all columns over the rows after the first one: what the next reflection needs,
+// in the same pass.
+static inline __attribute__((always_inline)) void qr_pass(int64_t m, int64_t row, int64_t j,
+							  int vectors, const REAL *w, REAL *a,
 							  int64_t ld, REAL *dots)
 {
 	qr_vec by[WIDE / UNIT], sum[WIDE / UNIT] = { 0 };
@@ -66,7 +69,8 @@ static inline __attribute__((always_inline)) void qr_pass(int64_t m, int64_t row
 }
 
 // The sums for column j, of rows after its diagonal.
-static void qr_dots(int64_t m, int64_t row, int64_t j, int64_t extent, const REAL *a, int64_t ld, REAL *dots)
+static void qr_dots(int64_t m, int64_t row, int64_t j, int64_t extent, const REAL *a, int64_t ld,
+		    REAL *dots)
 {
 	memset(dots, 0, WIDE * sizeof *dots);
 	for (int64_t i = row + 1; i < m; i++)
@@ -74,19 +78,22 @@ static void qr_dots(int64_t m, int64_t row, int64_t j, int64_t extent, const REA
 			dots[c] += a[i * ld + j] * a[i * ld + c];
 }
 
-// Are the sums for column j not so large that they may overflow, nor so small that precision is lost?
+// Are the sums for column j not so large that they may overflow, nor so small that precision is
+// lost?
 static bool qr_tame(const REAL *dots, int64_t j, int64_t extent, REAL first)
 {
-	const REAL large = IS_WIDE ? (REAL)0x1p900 : (REAL)0x1p100, small = IS_WIDE ? (REAL)0x1p-700 : (REAL)0x1p-70;
+	const REAL large = IS_WIDE ? (REAL)0x1p900 : (REAL)0x1p100,
+		   small = IS_WIDE ? (REAL)0x1p-700 : (REAL)0x1p-70;
 	bool tame = dots[j] > small && first * first < large;
 	for (int64_t c = j; c < extent; c++)
 		tame = tame && ABS(dots[c]) < large; // false for NaN
 	return tame;
 }
 
-// Makes `width` reflections of columns from `at` on, applies them to `extent` columns, UNIT or WIDE, and writes V and T. Below
-// the diagonal, a is undefined afterwards.
-static void qr_panel(int64_t m, int64_t at, int64_t width, int64_t extent, REAL *a, int64_t ld, REAL *v)
+// Makes `width` reflections of columns from `at` on, applies them to `extent` columns, UNIT or
+// WIDE, and writes V and T. Below the diagonal, a is undefined afterwards.
+static void qr_panel(int64_t m, int64_t at, int64_t width, int64_t extent, REAL *a, int64_t ld,
+		     REAL *v)
 {
 	REAL *t = v + m * WIDE, tau[WIDE], scale[WIDE], gram[WIDE * WIDE], dots[WIDE];
 	a += at;
@@ -96,7 +103,8 @@ static void qr_panel(int64_t m, int64_t at, int64_t width, int64_t extent, REAL 
 		REAL w[WIDE] = { 0 }, *top = a + row * ld, f = 1;
 		scale[j] = 1;
 		if (qr_tame(dots, j, extent, top[j])) {
-			const REAL first = top[j], norm = SQRT(first * first + dots[j]), beta = first > 0 ? -norm : norm;
+			const REAL first = top[j], norm = SQRT(first * first + dots[j]),
+				   beta = first > 0 ? -norm : norm;
 			f = scale[j] = 1 / (first - beta);
 			tau[j] = (beta - first) / beta;
 			top[j] = beta;
@@ -118,9 +126,11 @@ static void qr_panel(int64_t m, int64_t at, int64_t width, int64_t extent, REAL 
 	}
 	for (int64_t i = at; i < m; i++)
 		for (int64_t j = 0; j < WIDE; j++)
-			v[i * WIDE + j] = j < width && i - at > j ? a[i * ld + j] * scale[j] : i - at == j && j < width;
+			v[i * WIDE + j] = j < width && i - at > j ? a[i * ld + j] * scale[j] :
+								    i - at == j && j < width;
 	memset(t, 0, (size_t)(WIDE * WIDE) * sizeof *t);
-	product(1, false, WIDE, WIDE, m - at, v + at * WIDE, 1, WIDE, v + at * WIDE, WIDE, gram, WIDE);
+	product(1, false, WIDE, WIDE, m - at, v + at * WIDE, 1, WIDE, v + at * WIDE, WIDE, gram,
+		WIDE);
 	for (int64_t j = 0; j < width; j++) {
 		t[j * WIDE + j] = tau[j];
 		for (int64_t i = 0; i < j; i++) {
@@ -143,22 +153,26 @@ struct qr_apply {
 static void qr_apply_columns(void *arg, int64_t item)
 {
 	const struct qr_apply *p = arg;
-	const int64_t cols = least(BESIDE, p->n - item * BESIDE), padded = (p->width + UNIT - 1) / UNIT * UNIT;
+	const int64_t cols = least(BESIDE, p->n - item * BESIDE),
+		      padded = (p->width + UNIT - 1) / UNIT * UNIT;
 	REAL w[WIDE * BESIDE], tw[WIDE * BESIDE], *c = p->c + p->at * p->ld + item * BESIDE;
 	const REAL *v = p->v + p->at * WIDE;
 	const int tile = least(MAX_ROWS, ACROSS_ROWS);
 	for (int64_t i = 0; i < padded; i += tile)
-		ACROSS((int)least(tile, padded - i), cols, p->m - p->at, v + i, WIDE, c, p->ld, w + i * BESIDE, BESIDE, false, NULL, 0);
+		ACROSS((int)least(tile, padded - i), cols, p->m - p->at, v + i, WIDE, c, p->ld,
+		       w + i * BESIDE, BESIDE, false, NULL, 0);
 	for (int64_t i = 0; i < p->width; i++) {
 		REAL *to = tw + i * BESIDE;
 		memset(to, 0, sizeof(REAL) * BESIDE);
-		for (int64_t l = p->transposed ? 0 : i; l < (p->transposed ? i + 1 : p->width); l++) {
+		for (int64_t l = p->transposed ? 0 : i; l < (p->transposed ? i + 1 : p->width);
+		     l++) {
 			const REAL f = p->transposed ? p->t[l * WIDE + i] : p->t[i * WIDE + l];
 			for (int64_t q = 0; q < cols; q++)
 				to[q] += f * w[l * BESIDE + q];
 		}
 	}
-	struct product minus = { p->m - p->at, cols, p->width, WIDE, 1, BESIDE, p->ld, p->m - p->at, v, tw, c, -1, true };
+	struct product minus = { p->m - p->at, cols, p->width, WIDE, 1,  BESIDE, p->ld,
+				 p->m - p->at, v,    tw,       c,    -1, true };
 	product_rows(&minus, 0);
 }
 
@@ -177,7 +191,9 @@ static void qr(int64_t m, int64_t n, void *to, int64_t ld, void *memory)
 		const int64_t width = least(WIDE, k - at), extent = least(WIDE, ld - at);
 		REAL *v = qr_panel_of(memory, m, panel);
 		qr_panel(m, at, width, extent, a, ld, v);
-		struct qr_apply p = { m, at, width, ld - at - extent, ld, v, v + m * WIDE, a + at + extent, true };
+		struct qr_apply p = { m,   at, width,        ld - at - extent,
+				      ld,  v,  v + m * WIDE, a + at + extent,
+				      true };
 		qr_apply(&p);
 	}
 }
@@ -189,7 +205,9 @@ static void q(int64_t m, int64_t n, int64_t k, const void *memory, void *to, int
 	for (int64_t panel = (least(m, n) + WIDE - 1) / WIDE - 1; panel >= 0; panel--) {
 		const int64_t at = panel * WIDE;
 		REAL *v = qr_panel_of(memory, m, panel);
-		struct qr_apply p = { m, at, least(WIDE, least(m, n) - at), k, ld, v, v + m * WIDE, x, false };
+		struct qr_apply p = {
+			m, at, least(WIDE, least(m, n) - at), k, ld, v, v + m * WIDE, x, false
+		};
 		qr_apply(&p);
 	}
 }
@@ -204,9 +222,13 @@ static void q_columns(int64_t m, int64_t n, int64_t k, const void *memory, void 
 			x[i * ld + i] = 1;
 	}
 	for (int64_t panel = (least(m, n) + WIDE - 1) / WIDE - 1; panel >= 0; panel--) {
-		const int64_t at = panel * WIDE; // columns before it are still those of the identity
+		// columns before it are still those of the identity
+		const int64_t at = panel * WIDE;
 		REAL *v = qr_panel_of(memory, m, panel);
-		struct qr_apply p = { m, at, least(WIDE, least(m, n) - at), ld - at, ld, v, v + m * WIDE, x + at, false };
+		struct qr_apply p = {
+			m,      at,   least(WIDE, least(m, n) - at), ld - at, ld, v, v + m * WIDE,
+			x + at, false
+		};
 		qr_apply(&p);
 	}
 }

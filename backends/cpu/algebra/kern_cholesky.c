@@ -40,7 +40,8 @@ static void factor_item(void *arg, int64_t index)
 {
 	struct factor *f = arg;
 	const int64_t n = f->n;
-	const struct matrix from = matrix_of(&f->op->in[0], 2, index), to = matrix_of(&f->op->out[0], 2, index);
+	const struct matrix from = matrix_of(&f->op->in[0], 2, index),
+			    to = matrix_of(&f->op->out[0], 2, index);
 	double *a = yk_team_scratch((size_t)(n * n) * sizeof *a);
 	if (!a) {
 		atomic_store(&f->err, YOKE_ENOMEM);
@@ -77,10 +78,13 @@ static int run_factor(const struct yoke_op *op, uint32_t impl, void *prepared)
 	yk_team_run(count, factor_item, &f);
 	const int64_t bad = atomic_load(&f.bad);
 	if (atomic_load(&f.err) == YOKE_ENOMEM)
-		return yk_cpu_fail(YOKE_ENOMEM, "cholesky: no memory for %lld rows", (long long)f.n);
+		return yk_cpu_fail(YOKE_ENOMEM, "cholesky: no memory for %lld rows",
+				   (long long)f.n);
 	if (bad < INT64_MAX)
-		return yk_cpu_fail(YOKE_ERANGE, "cholesky: matrix %lld is not positive definite: the pivot of row %lld is not positive",
-				   (long long)(bad / f.n), (long long)(bad % f.n));
+		return yk_cpu_fail(
+			YOKE_ERANGE,
+			"cholesky: matrix %lld is not positive definite: the pivot of row %lld is not positive",
+			(long long)(bad / f.n), (long long)(bad % f.n));
 	return atomic_load(&f.err);
 }
 
@@ -113,7 +117,8 @@ static void solve_panel(const struct solve *s, const struct matrix *t, double *x
 			const int64_t j = down ? before : n - 1 - before;
 			const double c = s->transposed ? matrix_get(t, j, i) : matrix_get(t, i, j);
 			for (int q = 0; q < N; q++)
-				sum[q] = vd_fma(vd_splat(-c), vd_load(x + j * PANEL + q * VD), sum[q]);
+				sum[q] = vd_fma(vd_splat(-c), vd_load(x + j * PANEL + q * VD),
+						sum[q]);
 		}
 		const double pivot = s->unit ? 1 : matrix_get(t, i, i);
 		for (int q = 0; q < N; q++)
@@ -125,7 +130,8 @@ static void solve_item(void *arg, int64_t index)
 {
 	struct solve *s = arg;
 	const struct yoke_op *op = s->op;
-	const int64_t first = index % s->panels * PANEL, cols = s->k - first < PANEL ? s->k - first : PANEL;
+	const int64_t first = index % s->panels * PANEL,
+		      cols = s->k - first < PANEL ? s->k - first : PANEL;
 	const struct matrix t = matrix_of(&op->in[0], 2, index / s->panels),
 			    b = matrix_of(&op->in[1], 2, index / s->panels),
 			    to = matrix_of(&op->out[0], 2, index / s->panels);
@@ -162,8 +168,10 @@ static int run_solve(const struct yoke_op *op, uint32_t impl, void *prepared)
 		return 0;
 	yk_team_run(matrices(b, 2) * s.panels, solve_item, &s);
 	if (atomic_load(&s.no_memory))
-		return yk_cpu_fail(YOKE_ENOMEM, "solve_triangular: no memory for %lld rows", (long long)s.n);
+		return yk_cpu_fail(YOKE_ENOMEM, "solve_triangular: no memory for %lld rows",
+				   (long long)s.n);
 	return 0;
 }
 
-YK_KERNEL(solve_triangular, SOLVE_TRIANGULAR) = { .can = can_solve, .run = run_solve, .impl = { "panels" } };
+YK_KERNEL(solve_triangular,
+	  SOLVE_TRIANGULAR) = { .can = can_solve, .run = run_solve, .impl = { "panels" } };

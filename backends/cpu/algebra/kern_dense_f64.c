@@ -20,4 +20,6 @@
 #include "dense_qr.h"
 #include "dense_exp.h"
 
-const struct yk_dense ISA(yk_dense_f64) = { sizeof(REAL), load, store, lu, triangular, qr, qr_elements, q, q_columns, exponential };
+const struct yk_dense ISA(yk_dense_f64) = {
+	sizeof(REAL), load, store, lu, triangular, qr, qr_elements, q, q_columns, exponential
+};

@@ -4,9 +4,9 @@
 // A matrix is tridiagonalized by Householder reflections (Martin, Reinsch and Wilkinson 1968); each
 // is applied to the remaining matrix in the same pass that multiplies it with the next one. Then
 // implicit QL (Dubrulle, Martin and Wilkinson 1968) diagonalizes it. Its rotations are recorded and
-// applied to the vectors many at a time: the vectors are stored in panels (panels.h), and each panel
-// goes through the reflections and all rotations independently. The work on a panel depends only on
-// n, so results do not depend on the number of threads.
+// applied to the vectors many at a time: the vectors are stored in panels (panels.h), and each
+// panel goes through the reflections and all rotations independently. The work on a panel depends
+// only on n, so results do not depend on the number of threads.
 #include "config.h"
 
 #include <float.h>
@@ -106,7 +106,8 @@ static void reduce_row(const struct eigen *g, int64_t i, int64_t from)
 	for (; j + 2 * VD <= i; j += 2 * VD)
 		for (int k = 0; k < 2; k++) {
 			const int64_t at = j + k * VD;
-			vd x = vd_fma(-wv, vd_load(v + at), vd_fma(-vv, vd_load(w + at), vd_load(r + at)));
+			vd x = vd_fma(-wv, vd_load(v + at),
+				      vd_fma(-vv, vd_load(w + at), vd_load(r + at)));
 			vd_store(r + at, x);
 			sum[k] = vd_fma(x, vd_load(u + at), sum[k]);
 			vd_store(p + at, vd_fma(x, uv, vd_load(p + at)));
@@ -225,7 +226,9 @@ static bool diagonal(struct eigen *g)
 	for (int64_t l = 0; l < n; l++)
 		for (;;) {
 			int64_t m = l;
-			while (m + 1 < n && fabs(g->e[m]) > DBL_EPSILON / 2 * (fabs(g->d[m]) + fabs(g->d[m + 1])) &&
+			while (m + 1 < n &&
+			       fabs(g->e[m]) >
+				       DBL_EPSILON / 2 * (fabs(g->d[m]) + fabs(g->d[m + 1])) &&
 			       fabs(g->e[m]) > NOTHING)
 				m++;
 			if (m == l)
@@ -318,7 +321,8 @@ static int by_lapack(struct eigen *g, double *packed)
 	int err = yk_lapack_eigh(g->z, n, packed, g->d);
 	for (int64_t k = 0; g->z && k < n; k++)
 		for (int64_t i = 0; i < n; i++)
-			g->z[(i / PANELS(width) * n + k) * PANELS(width) + i % PANELS(width)] = packed[k * n + i];
+			g->z[(i / PANELS(width) * n + k) * PANELS(width) + i % PANELS(width)] =
+				packed[k * n + i];
 	return err;
 }
 
@@ -326,7 +330,8 @@ static int decompose(struct eigen *g)
 {
 	if (yk_lapack_requested()) {
 		double *packed = malloc((size_t)(g->n * g->n) * sizeof *packed);
-		int err = packed ? by_lapack(g, packed) : yk_cpu_fail(YOKE_ENOMEM, "eigh: no memory for a copy");
+		int err = packed ? by_lapack(g, packed) :
+				   yk_cpu_fail(YOKE_ENOMEM, "eigh: no memory for a copy");
 		free(packed);
 		return err;
 	}
@@ -341,13 +346,16 @@ static void one(struct job *j, int64_t index)
 	const struct yoke_op *op = j->op;
 	const struct yoke_view *x = &op->in[0];
 	const int64_t n = x->dims[x->rank - 1];
-	const bool values = op->out[0].kind != YOKE_VIEW_NONE, vectors = op->out[1].kind != YOKE_VIEW_NONE;
-	double *memory = j->memory ? j->memory : yk_team_scratch(memory_doubles(n, vectors) * sizeof *memory);
+	const bool values = op->out[0].kind != YOKE_VIEW_NONE,
+		   vectors = op->out[1].kind != YOKE_VIEW_NONE;
+	double *memory = j->memory ? j->memory :
+				     yk_team_scratch(memory_doubles(n, vectors) * sizeof *memory);
 	struct job at = { .op = op };
 	struct eigen g;
 	bool finite;
 	if (!memory) {
-		atomic_store(&j->err, yk_cpu_fail(YOKE_ENOMEM, "eigh: no memory for %lld rows", (long long)n));
+		atomic_store(&j->err, yk_cpu_fail(YOKE_ENOMEM, "eigh: no memory for %lld rows",
+						  (long long)n));
 		return;
 	}
 	at.a = matrix_of(x, 2, index);
@@ -388,7 +396,9 @@ static uint64_t workspace(const struct yoke_op *op, uint32_t impl)
 	const struct yoke_view *x = &op->in[0];
 	(void)impl;
 	return matrices(x, 2) < MANY ?
-		       memory_doubles(x->dims[x->rank - 1], op->out[1].kind != YOKE_VIEW_NONE) * sizeof(double) : 0;
+		       memory_doubles(x->dims[x->rank - 1], op->out[1].kind != YOKE_VIEW_NONE) *
+			       sizeof(double) :
+		       0;
 }
 
 static int run(const struct yoke_op *op, uint32_t impl, void *prepared)

@@ -62,7 +62,8 @@ static bool is_vector(const struct yoke_view *v)
 
 static uint64_t can_factor(const struct yoke_op *op)
 {
-	return is_matrix(&op->in[0]) && is_matrix(&op->out[0]) && is_vector(&op->out[1]) && is_matrix(&op->out[2]);
+	return is_matrix(&op->in[0]) && is_matrix(&op->out[0]) && is_vector(&op->out[1]) &&
+	       is_matrix(&op->out[2]);
 }
 
 static uint64_t workspace_factor(const struct yoke_op *op, uint32_t impl)
@@ -75,14 +76,20 @@ static int run_factor(const struct yoke_op *op, uint32_t impl, void *prepared)
 {
 	const struct yoke_view *a = &op->in[0];
 	const double m = (double)rows_of(a), n = (double)columns_of(a);
-	struct dense_batch b = { .op = op, .dense = dense_of(a->dtype), .count = matrices(a, 2), .bytes = lu_bytes(op), .one = lu_one };
+	struct dense_batch b = { .op = op,
+				 .dense = dense_of(a->dtype),
+				 .count = matrices(a, 2),
+				 .bytes = lu_bytes(op),
+				 .one = lu_one };
 	(void)impl, (void)prepared;
 	if (dense_run(&b, m * n * fmin(m, n) / 2 + 20 * m * n))
 		return yk_cpu_fail(YOKE_ENOMEM, "lu: no memory for %.0f rows", m);
 	return 0;
 }
 
-YK_KERNEL(lu, LU) = { .can = can_factor, .workspace = workspace_factor, .run = run_factor, .impl = { "blocks" } };
+YK_KERNEL(lu, LU) = {
+	.can = can_factor, .workspace = workspace_factor, .run = run_factor, .impl = { "blocks" }
+};
 
 // ---- systems ----
 
@@ -98,12 +105,14 @@ static void solve_one(struct dense_batch *b, int64_t index, void *memory)
 	const struct yoke_op *op = b->op;
 	const struct yk_dense *d = b->dense;
 	const bool transposed = op->attr[0].i, inverse = op->in[2].kind == YOKE_VIEW_NONE;
-	const int64_t n = rows_of(&op->out[0]), k = columns_of(&op->out[0]), ld = dense_ld(n), ldx = dense_ld(k);
-	const struct matrix from = matrix_of(&op->in[0], 2, index), to = matrix_of(&op->out[0], 2, index);
+	const int64_t n = rows_of(&op->out[0]), k = columns_of(&op->out[0]), ld = dense_ld(n),
+		      ldx = dense_ld(k);
+	const struct matrix from = matrix_of(&op->in[0], 2, index),
+			    to = matrix_of(&op->out[0], 2, index);
 	int64_t stride, *perm = memory;
 	const int64_t *read = vector_of(&op->in[1], index, &stride);
-	char *a = (char *)memory + dense_align((size_t)n * sizeof *perm), *x = a + (size_t)(n * ld) * d->element,
-	     *y = x + (size_t)(n * ldx) * d->element;
+	char *a = (char *)memory + dense_align((size_t)n * sizeof *perm),
+	     *x = a + (size_t)(n * ld) * d->element, *y = x + (size_t)(n * ldx) * d->element;
 	const size_t row = (size_t)ldx * d->element;
 	for (int64_t i = 0; i < n; i++) {
 		if (matrix_get(&from, i, i) == 0) {
@@ -118,7 +127,8 @@ static void solve_one(struct dense_batch *b, int64_t index, void *memory)
 	}
 	d->load(&from, n, n, a, ld);
 	if (inverse) {
-		// attr 0 is 0; L^-1 is lower triangular; its columns are permuted as they are stored
+		// attr 0 is 0; L^-1 is lower triangular; its columns are permuted as they are
+		// stored
 		memset(y, 0, (size_t)n * row);
 		for (int64_t i = 0; i < n; i++) {
 			const struct matrix unit = { y, ldx, 1, to.wide };
@@ -129,7 +139,9 @@ static void solve_one(struct dense_batch *b, int64_t index, void *memory)
 		for (int64_t i = 0; i < n; i++)
 			for (int64_t j = 0; j < n; j++) {
 				const char *at = y + (size_t)i * row + (size_t)j * d->element;
-				matrix_put(&to, i, perm[j], to.wide ? *(const double *)(const void *)at : *(const float *)(const void *)at);
+				matrix_put(&to, i, perm[j],
+					   to.wide ? *(const double *)(const void *)at :
+						     *(const float *)(const void *)at);
 			}
 		return;
 	}
@@ -148,8 +160,8 @@ static void solve_one(struct dense_batch *b, int64_t index, void *memory)
 
 static uint64_t can_solve(const struct yoke_op *op)
 {
-	return is_matrix(&op->in[0]) && op->in[1].kind == YOKE_VIEW_BUFFER && is_vector(&op->in[1]) && is_matrix(&op->in[2]) &&
-	       is_matrix(&op->out[0]);
+	return is_matrix(&op->in[0]) && op->in[1].kind == YOKE_VIEW_BUFFER &&
+	       is_vector(&op->in[1]) && is_matrix(&op->in[2]) && is_matrix(&op->out[0]);
 }
 
 static uint64_t workspace_solve(const struct yoke_op *op, uint32_t impl)
@@ -162,7 +174,11 @@ static int run_solve(const struct yoke_op *op, uint32_t impl, void *prepared)
 {
 	const struct yoke_view *x = &op->out[0];
 	const double n = (double)rows_of(x), k = (double)columns_of(x);
-	struct dense_batch b = { .op = op, .dense = dense_of(x->dtype), .count = matrices(x, 2), .bytes = solve_bytes(op), .one = solve_one };
+	struct dense_batch b = { .op = op,
+				 .dense = dense_of(x->dtype),
+				 .count = matrices(x, 2),
+				 .bytes = solve_bytes(op),
+				 .one = solve_one };
 	(void)impl, (void)prepared;
 	if (dense_run(&b, n * n * k + 20 * n * (n + k)))
 		return yk_cpu_fail(YOKE_ENOMEM, "solve: no memory for %.0f rows", n);
@@ -170,9 +186,14 @@ static int run_solve(const struct yoke_op *op, uint32_t impl, void *prepared)
 	if (bad == INT64_MAX)
 		return 0;
 	if (bad == INT64_MAX - 1)
-		return yk_cpu_fail(YOKE_ERANGE, "solve: the permutation has an index outside of 0 .. %.0f", n - 1);
-	return yk_cpu_fail(YOKE_ERANGE, "solve: matrix %lld is singular: the pivot of row %lld is 0", (long long)(bad / rows_of(x)),
-			   (long long)(bad % rows_of(x)));
+		return yk_cpu_fail(YOKE_ERANGE,
+				   "solve: the permutation has an index outside of 0 .. %.0f",
+				   n - 1);
+	return yk_cpu_fail(YOKE_ERANGE,
+			   "solve: matrix %lld is singular: the pivot of row %lld is 0",
+			   (long long)(bad / rows_of(x)), (long long)(bad % rows_of(x)));
 }
 
-YK_KERNEL(lu_solve, LU_SOLVE) = { .can = can_solve, .workspace = workspace_solve, .run = run_solve, .impl = { "blocks" } };
+YK_KERNEL(lu_solve, LU_SOLVE) = {
+	.can = can_solve, .workspace = workspace_solve, .run = run_solve, .impl = { "blocks" }
+};

@@ -21,7 +21,9 @@ static size_t bytes(const struct yoke_op *op)
 {
 	const struct yoke_view *a = &op->in[0];
 	const int64_t m = a->dims[a->rank - 2], n = a->dims[a->rank - 1];
-	return (size_t)(m * (dense_ld(n) + dense_ld(middle(op))) + dense_of(a->dtype)->qr_elements(m, n)) * yk_esize(a->dtype);
+	return (size_t)(m * (dense_ld(n) + dense_ld(middle(op))) +
+			dense_of(a->dtype)->qr_elements(m, n)) *
+	       yk_esize(a->dtype);
 }
 
 static void one(struct dense_batch *b, int64_t index, void *memory)
@@ -29,15 +31,18 @@ static void one(struct dense_batch *b, int64_t index, void *memory)
 	const struct yoke_op *op = b->op;
 	const struct yk_dense *d = b->dense;
 	const struct yoke_view *in = &op->in[0];
-	const int64_t m = in->dims[in->rank - 2], n = in->dims[in->rank - 1], k = middle(op), ld = dense_ld(n), ldq = dense_ld(k);
+	const int64_t m = in->dims[in->rank - 2], n = in->dims[in->rank - 1], k = middle(op),
+		      ld = dense_ld(n), ldq = dense_ld(k);
 	const struct matrix from = matrix_of(in, 2, index);
-	char *a = memory, *x = a + (size_t)(m * ld) * d->element, *rest = x + (size_t)(m * ldq) * d->element;
+	char *a = memory, *x = a + (size_t)(m * ld) * d->element,
+	     *rest = x + (size_t)(m * ldq) * d->element;
 	d->load(&from, m, n, a, ld);
 	d->qr(m, n, a, ld, rest);
 	if (op->out[1].kind != YOKE_VIEW_NONE) {
 		const struct matrix to = matrix_of(&op->out[1], 2, index);
 		for (int64_t i = 0; i < k; i++) // below the diagonal it is undefined
-			memset(a + (size_t)(i * ld) * d->element, 0, (size_t)least(i, n) * d->element);
+			memset(a + (size_t)(i * ld) * d->element, 0,
+			       (size_t)least(i, n) * d->element);
 		d->store(&to, k, n, a, ld);
 	}
 	if (op->out[0].kind != YOKE_VIEW_NONE) {
@@ -62,7 +67,11 @@ static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
 {
 	const struct yoke_view *a = &op->in[0];
 	const double m = (double)a->dims[a->rank - 2], n = (double)a->dims[a->rank - 1];
-	struct dense_batch b = { .op = op, .dense = dense_of(a->dtype), .count = matrices(a, 2), .bytes = bytes(op), .one = one };
+	struct dense_batch b = { .op = op,
+				 .dense = dense_of(a->dtype),
+				 .count = matrices(a, 2),
+				 .bytes = bytes(op),
+				 .one = one };
 	(void)impl, (void)prepared;
 	if (dense_run(&b, 2 * m * n * fmin(m, n) + 100 * m))
 		return yk_cpu_fail(YOKE_ENOMEM, "qr: no memory for %.0f rows", m);

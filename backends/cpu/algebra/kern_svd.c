@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // SVD: singular values and vectors, in f64, or of large f32 matrices in f32.
 //
-// A matrix with more rows than columns, or its transpose, is first reduced to R by QR. Reflections from
-// both sides make it bidiagonal; their updates are pending for a block of columns and then applied at once, so
-// that most passes only read the matrix (Dongarra, Sorensen and Hammarling 1989). Implicit QR steps (Golub and Kahan
-// 1965, Demmel and Kahan 1990) diagonalize it, in f64. As in EIGH, rotations are recorded and applied to panels
-// of all vectors, independently; the work on a panel depends only on n, so results do not depend on the number of
-// threads.
+// A matrix with more rows than columns, or its transpose, is first reduced to R by QR. Reflections
+// from both sides make it bidiagonal; their updates are pending for a block of columns and then
+// applied at once, so that most passes only read the matrix (Dongarra, Sorensen and Hammarling
+// 1989). Implicit QR steps (Golub and Kahan 1965, Demmel and Kahan 1990) diagonalize it, in f64. As
+// in EIGH, rotations are recorded and applied to panels of all vectors, independently; the work on
+// a panel depends only on n, so results do not depend on the number of threads.
 #include "config.h"
 
 #include <stdlib.h>
@@ -19,7 +19,8 @@ enum {
 	BLOCK = 16,          // steps of the reduction whose updates are applied at once
 	CHUNKS = 4,          // of rows, in a pass over a large matrix
 	LARGE_ROWS = 192,    // rows of a matrix from which on a pass is divided
-	// the smaller side from which on a LAPACK, if requested, is faster: without and with vectors
+	// the smaller side from which on a LAPACK, if requested, is faster: without and with
+	// vectors
 	LIBRARY_VALUES = 128,
 	LIBRARY = 512,
 	NARROW =
@@ -122,8 +123,8 @@ static bool is_wide(const struct yoke_op *op)
 }
 
 struct shape {
-	int64_t m, n,
-		rows; // of the matrix with at least as many rows as columns; columns of its left factor
+	// of the matrix with at least as many rows as columns; columns of its left factor
+	int64_t m, n, rows;
 	bool turned, vectors, full;
 };
 
@@ -188,7 +189,8 @@ static void fill_nan(const struct yoke_op *op, int64_t index)
 #include "panels.h"
 #include "kern_svd_core.h"
 
-// By LAPACK, in the matrix's dtype. A row-major matrix is the transpose of a column-major one, a' = V S U'.
+// By LAPACK, in the matrix's dtype. A row-major matrix is the transpose of a column-major one, a' =
+// V S U'.
 static int by_lapack(const struct yoke_op *op, int64_t index)
 {
 	const struct yoke_view *in = &op->in[0];

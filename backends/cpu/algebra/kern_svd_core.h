@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// The singular value decomposition of one matrix in one precision: reduction to bidiagonal form by blocks,
-// diagonalization in f64, vectors in panels. Included once per precision with the macros of panels.h,
-// SVD(name), DENSE, and REFLECT(u, at, n, tau).
+// The singular value decomposition of one matrix in one precision: reduction to bidiagonal form by
+// blocks, diagonalization in f64, vectors in panels. Included once per precision with the macros of
+// panels.h, SVD(name), DENSE, and REFLECT(u, at, n, tau).
 
 // One side's vectors in panels, the rotations of its pairs, its reflections.
 struct SVD(side) {
 	REAL *z, *c, *s, *tau, *dots;
 };
 
-// The remaining matrix is a - l y' - x r' for all steps of a block; row k of a is r of step k, row k of left its l.
+// The remaining matrix is a - l y' - x r' for all steps of a block; row k of a is r of step k, row
+// k of left its l.
 struct SVD(core) {
 	int64_t n, ld;
 	REAL *a, *left; // [n][ld]
@@ -369,8 +370,8 @@ static bool SVD(diagonal)(struct SVD(core) * g)
 	return true;
 }
 
-// Loads the matrix, transposed if it has more columns than rows, scaled by a power of two so that its
-// largest element is in 1/2 .. 1. Returns the exponent; *finite: whether all elements are.
+// Loads the matrix, transposed if it has more columns than rows, scaled by a power of two so that
+// its largest element is in 1/2 .. 1. Returns the exponent; *finite: whether all elements are.
 static int SVD(load)(const struct matrix *from, const struct shape *s, REAL *a, int64_t ld,
 		     bool *finite)
 {
@@ -404,8 +405,8 @@ static int SVD(load)(const struct matrix *from, const struct shape *s, REAL *a, 
 	return exponent;
 }
 
-// Stores the left factor [m,rows] and the right one, whose vectors lie in g->v; of a transposed matrix
-// they change places.
+// Stores the left factor [m,rows] and the right one, whose vectors lie in g->v; of a transposed
+// matrix they change places.
 static void SVD(store)(const struct SVD(core) * g, const struct shape *s, const struct yoke_op *op,
 		       int64_t index, const struct value *order, const REAL *left, int64_t ldl)
 {
@@ -430,8 +431,8 @@ static void SVD(store)(const struct SVD(core) * g, const struct shape *s, const 
 	}
 }
 
-// Memory of one matrix: the values' order, the left factor, a matrix with more rows than columns and its QR
-// factorization, the core.
+// Memory of one matrix: the values' order, the left factor, a matrix with more rows than columns
+// and its QR factorization, the core.
 struct SVD(parts) {
 	struct value *order;
 	REAL *left, *a, *qr;

@@ -14,17 +14,22 @@
 #include "lapack.h"
 
 static const struct yoke_setting lapack_setting = {
-	sizeof lapack_setting, "cpu.lapack", "string", "0",
+	sizeof lapack_setting,
+	"cpu.lapack",
+	"string",
+	"0",
 	"LAPACK for eigenvectors, singular values and Cholesky factors on the CPU: 0, yoke's kernels; 1, an installed "
 	"library; or a library's file, with 32-bit integers",
 };
 
 // LAPACK's Fortran interface with 32-bit integers; compilers pass the strings' lengths, here 1, as
 // last arguments.
-typedef void syevd_fn(const char *job, const char *half, const int *n, double *a, const int *lda, double *w,
-		      double *work, const int *lwork, int *iwork, const int *liwork, int *info, size_t, size_t);
-typedef void gesdd_fn(const char *job, const int *m, const int *n, void *a, const int *lda, void *s, void *u, const int *ldu,
-		      void *vt, const int *ldvt, void *work, const int *lwork, int *iwork, int *info, size_t);
+typedef void syevd_fn(const char *job, const char *half, const int *n, double *a, const int *lda,
+		      double *w, double *work, const int *lwork, int *iwork, const int *liwork,
+		      int *info, size_t, size_t);
+typedef void gesdd_fn(const char *job, const int *m, const int *n, void *a, const int *lda, void *s,
+		      void *u, const int *ldu, void *vt, const int *ldvt, void *work,
+		      const int *lwork, int *iwork, int *info, size_t);
 typedef void potrf_fn(const char *half, const int *n, double *a, const int *lda, int *info, size_t);
 
 static syevd_fn *syevd;
@@ -46,8 +51,9 @@ static bool open_one(const char *const *file, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
 		void *library = dlopen(file[i], RTLD_NOW | RTLD_LOCAL);
-		if (library && symbol(library, "dsyevd_", &syevd) && symbol(library, "dpotrf_", &potrf) &&
-		    symbol(library, "dgesdd_", &dgesdd) && symbol(library, "sgesdd_", &sgesdd))
+		if (library && symbol(library, "dsyevd_", &syevd) &&
+		    symbol(library, "dpotrf_", &potrf) && symbol(library, "dgesdd_", &dgesdd) &&
+		    symbol(library, "sgesdd_", &sgesdd))
 			return true;
 		if (library)
 			dlclose(library);
@@ -64,15 +70,22 @@ static bool is_one_of(const char *s, const char *const *word)
 
 static void decide(void)
 {
-	static const char *const files[] = { "libopenblas.so.0", "liblapack.so.3", "libmkl_rt.so.2", "libflexiblas.so.3" };
-	static const char *const no[] = { "", "0", "no", "off", "false", NULL }, *const yes[] = { "1", "yes", "on", "true", NULL };
+	static const char *const files[] = { "libopenblas.so.0", "liblapack.so.3", "libmkl_rt.so.2",
+					     "libflexiblas.so.3" };
+	static const char *const no[] = { "", "0", "no", "off", "false", NULL }, *const yes[] = {
+		"1", "yes", "on", "true", NULL
+	};
 	const char *s = yk_cpu_setting(&lapack_setting);
 	if (is_one_of(s, no))
 		return;
-	wanted = is_one_of(s, yes) ? open_one(files, sizeof files / sizeof *files) : open_one(&s, 1);
+	wanted =
+		is_one_of(s, yes) ? open_one(files, sizeof files / sizeof *files) : open_one(&s, 1);
 	if (!wanted)
-		verdict = yk_cpu_fail(YOKE_ENOENT, "cpu.lapack=%s: no library with dsyevd_, dpotrf_ and dgesdd_ found; install "
-				      "liblapack3 or libopenblas0, name its file, or set it to 0", s);
+		verdict = yk_cpu_fail(
+			YOKE_ENOENT,
+			"cpu.lapack=%s: no library with dsyevd_, dpotrf_ and dgesdd_ found; install "
+			"liblapack3 or libopenblas0, name its file, or set it to 0",
+			s);
 }
 
 void yk_lapack_declare(void)
@@ -98,27 +111,33 @@ int yk_lapack_eigh(bool vectors, int64_t n, double *a, double *w)
 	int info = 0, whole = 0;
 	double best = 0;
 	if (n > INT_MAX / 4)
-		return yk_cpu_fail(YOKE_ERANGE, "eigh: %lld rows exceed the range of LAPACK's integers", (long long)n);
+		return yk_cpu_fail(YOKE_ERANGE,
+				   "eigh: %lld rows exceed the range of LAPACK's integers",
+				   (long long)n);
 	pthread_mutex_lock(&one);
 	syevd(vectors ? "V" : "N", "U", &size, a, &size, w, &best, &ask, &whole, &ask, &info, 1, 1);
 	const int work_size = (int)best;
 	double *work = malloc(((size_t)work_size + 1) * sizeof *work);
 	int *rest = malloc(((size_t)whole + 1) * sizeof *rest);
 	if (work && rest && !info)
-		syevd(vectors ? "V" : "N", "U", &size, a, &size, w, work, &work_size, rest, &whole, &info, 1, 1);
+		syevd(vectors ? "V" : "N", "U", &size, a, &size, w, work, &work_size, rest, &whole,
+		      &info, 1, 1);
 	const bool memory = work && rest;
 	free(work);
 	free(rest);
 	pthread_mutex_unlock(&one);
 	if (!memory)
-		return yk_cpu_fail(YOKE_ENOMEM, "eigh: no memory for LAPACK's workspace for %lld rows", (long long)n);
+		return yk_cpu_fail(YOKE_ENOMEM,
+				   "eigh: no memory for LAPACK's workspace for %lld rows",
+				   (long long)n);
 	return info ? yk_cpu_fail(YOKE_EDEVICE, "eigh: LAPACK's dsyevd returned %d", info) : 0;
 }
 
-int yk_lapack_svd(bool wide, bool vectors, bool full, int64_t m, int64_t n, void *a, void *s, void *u, int64_t ldu, void *vt,
-		  int64_t ldvt)
+int yk_lapack_svd(bool wide, bool vectors, bool full, int64_t m, int64_t n, void *a, void *s,
+		  void *u, int64_t ldu, void *vt, int64_t ldvt)
 {
-	const int rows = (int)m, columns = (int)n, lu = ldu > 0 ? (int)ldu : 1, lv = ldvt > 0 ? (int)ldvt : 1, ask = -1;
+	const int rows = (int)m, columns = (int)n, lu = ldu > 0 ? (int)ldu : 1,
+		  lv = ldvt > 0 ? (int)ldvt : 1, ask = -1;
 	const char *job = !vectors ? "N" : full ? "A" : "S";
 	gesdd_fn *gesdd = wide ? dgesdd : sgesdd;
 	const size_t element = wide ? sizeof(double) : sizeof(float);
@@ -128,21 +147,28 @@ int yk_lapack_svd(bool wide, bool vectors, bool full, int64_t m, int64_t n, void
 	} best = { 0 };
 	int info = 0, size;
 	if (m > INT_MAX / 16 || n > INT_MAX / 16)
-		return yk_cpu_fail(YOKE_ERANGE, "svd: %lld rows exceed the range of LAPACK's integers", (long long)(m > n ? m : n));
+		return yk_cpu_fail(YOKE_ERANGE,
+				   "svd: %lld rows exceed the range of LAPACK's integers",
+				   (long long)(m > n ? m : n));
 	pthread_mutex_lock(&one);
 	int *rest = malloc(8 * (size_t)(m < n ? m : n) * sizeof *rest + 8);
 	if (rest)
-		gesdd(job, &rows, &columns, a, &rows, s, u, &lu, vt, &lv, &best, &ask, rest, &info, 1);
-	size = wide ? (int)best.d : (int)best.f + (int)(best.f / 1e6f) + 1; // f32 may have rounded it down
+		gesdd(job, &rows, &columns, a, &rows, s, u, &lu, vt, &lv, &best, &ask, rest, &info,
+		      1);
+	// f32 may have rounded it down
+	size = wide ? (int)best.d : (int)best.f + (int)(best.f / 1e6f) + 1;
 	void *work = rest && !info ? malloc((size_t)size * element) : NULL;
 	if (work)
-		gesdd(job, &rows, &columns, a, &rows, s, u, &lu, vt, &lv, work, &size, rest, &info, 1);
+		gesdd(job, &rows, &columns, a, &rows, s, u, &lu, vt, &lv, work, &size, rest, &info,
+		      1);
 	const bool memory = work || info;
 	free(work);
 	free(rest);
 	pthread_mutex_unlock(&one);
 	if (!memory)
-		return yk_cpu_fail(YOKE_ENOMEM, "svd: no memory for LAPACK's workspace for %lld rows", (long long)m);
+		return yk_cpu_fail(YOKE_ENOMEM,
+				   "svd: no memory for LAPACK's workspace for %lld rows",
+				   (long long)m);
 	return info ? yk_cpu_fail(YOKE_EDEVICE, "svd: LAPACK's gesdd returned %d", info) : 0;
 }
 
@@ -151,10 +177,13 @@ int64_t yk_lapack_cholesky(int64_t n, double *a)
 	const int size = (int)n;
 	int info = 0;
 	if (n > INT_MAX / 4)
-		return yk_cpu_fail(YOKE_ERANGE, "cholesky: %lld rows exceed the range of LAPACK's integers", (long long)n);
+		return yk_cpu_fail(YOKE_ERANGE,
+				   "cholesky: %lld rows exceed the range of LAPACK's integers",
+				   (long long)n);
 	pthread_mutex_lock(&one);
 	// the lower triangle in row-major order is the upper one in column-major order
 	potrf("U", &size, a, &size, &info, 1);
 	pthread_mutex_unlock(&one);
-	return info < 0 ? yk_cpu_fail(YOKE_EDEVICE, "cholesky: LAPACK's dpotrf returned %d", info) : info;
+	return info < 0 ? yk_cpu_fail(YOKE_EDEVICE, "cholesky: LAPACK's dpotrf returned %d", info) :
+			  info;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Helpers for linear algebra in f64: products, reflections, and access to the matrices in a view's last two
-// axes.
+// Helpers for linear algebra in f64: products, reflections, and access to the matrices in a view's
+// last two axes.
 #ifndef YK_MATRIX_H
 #define YK_MATRIX_H
 
@@ -66,7 +66,8 @@ static inline int64_t matrices(const struct yoke_view *v, int keep)
 	return n;
 }
 
-// The i-th matrix; a vector (keep = 1) is a matrix with one row, a number (keep = 0) one of one element.
+// The i-th matrix; a vector (keep = 1) is a matrix with one row, a number (keep = 0) one of one
+// element.
 static inline struct matrix matrix_of(const struct yoke_view *v, int keep, int64_t i)
 {
 	int64_t offset = 0;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Vectors of EIGH and SVD as panels: WIDTH components of all n vectors lie together, z [n][WIDTH], so that
-// reflections and recorded rotations of the vectors are applied to each panel independently, in a
-// cache. The work on a panel depends only on n. Included once per precision, after vec_f32.h or
-// vec_f64.h, with PANELS(name) and DOT(a, b, n).
+// Vectors of EIGH and SVD as panels: WIDTH components of all n vectors lie together, z [n][WIDTH],
+// so that reflections and recorded rotations of the vectors are applied to each panel
+// independently, in a cache. The work on a panel depends only on n. Included once per precision,
+// after vec_f32.h or vec_f64.h, with PANELS(name) and DOT(a, b, n).
 
 #ifndef YK_PANELS_H
 #define YK_PANELS_H
@@ -12,8 +12,9 @@ enum {
 	PAIRS = GROUP * (GROUP - 1) / 2
 }; // reflections that are applied in one pass; pairs of them
 
-// Rotations of neighbouring vectors, from vector `from` in steps of 1 or -1 to `to`; their coefficients c - 1 and s are
-// stored from index `at` on. c itself would be rounded to 1 for small angles, and the vectors would grow.
+// Rotations of neighbouring vectors, from vector `from` in steps of 1 or -1 to `to`; their
+// coefficients c - 1 and s are stored from index `at` on. c itself would be rounded to 1 for small
+// angles, and the vectors would grow.
 struct sweep {
 	int64_t from, to, at;
 };
@@ -35,8 +36,8 @@ static inline REAL PANELS(component)(const REAL *z, int64_t n, int64_t vector, i
 	return z[(i / PANELS(width) * n + vector) * PANELS(width) + i % PANELS(width)];
 }
 
-// Reflection k is 1 - tau[k] u u' with u in row k from column k + shift on. dots: u_j' u_i for the pairs
-// j > i of each group of reflections, [groups][PAIRS].
+// Reflection k is 1 - tau[k] u u' with u in row k from column k + shift on. dots: u_j' u_i for the
+// pairs j > i of each group of reflections, [groups][PAIRS].
 static void PANELS(dots)(int64_t n, const REAL *u, int64_t ld, int64_t shift, REAL *dots)
 {
 	for (int64_t k = 0; k < n; k += GROUP)
@@ -49,7 +50,8 @@ static void PANELS(dots)(int64_t n, const REAL *u, int64_t ld, int64_t shift, RE
 			}
 }
 
-// Sets a panel to rows of the identity and applies all reflections, from the first to the last: the panel of their product.
+// Sets a panel to rows of the identity and applies all reflections, from the first to the last: the
+// panel of their product.
 static void PANELS(begin)(int64_t n, const REAL *u, int64_t ld, const REAL *tau, int64_t shift,
 			  const REAL *dots, int64_t panel, REAL *z)
 {
@@ -95,7 +97,8 @@ static void PANELS(begin)(int64_t n, const REAL *u, int64_t ld, const REAL *tau,
 	}
 }
 
-// Applies the rotations of a sweep to a panel: of vectors x and y, in the sweep's order, c x + s y remains, and c y - s x goes on.
+// Applies the rotations of a sweep to a panel: of vectors x and y, in the sweep's order, c x + s y
+// remains, and c y - s x goes on.
 static void PANELS(turn)(const struct sweep *w, const REAL *c, const REAL *s, REAL *z)
 {
 	enum { N = PANELS(count), W = PANELS(width) };

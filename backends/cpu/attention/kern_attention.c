@@ -143,7 +143,8 @@ struct scratch {
 
 // out = the weighted values of a tile's queries, not yet divided by the sums. seen: skips weights
 // of 0, whatever their values are.
-static struct running attend(const struct attention *a, const struct tile *x, const struct scratch *w, bool seen)
+static struct running attend(const struct attention *a, const struct tile *x,
+			     const struct scratch *w, bool seen)
 {
 	const int64_t sees = x->sees[x->nv - 1], h = x->h / a->group;
 	struct running r;
@@ -168,12 +169,14 @@ static struct running attend(const struct attention *a, const struct tile *x, co
 			drop(a, x, j, s, strips, w->keep, w->p);
 		for (int i = 0; i < strips; i++) {
 			const int64_t n = s[i].to - s[i].from;
-			const float *rows = value.at + s[i].from * value.step, *p = w->p + s[i].from * TILE + s[i].v * VF;
+			const float *rows = value.at + s[i].from * value.step,
+				    *p = w->p + s[i].from * TILE + s[i].v * VF;
 			if (seen)
-				add_weighted(a->D, x->nv - s[i].v, n, rows, value.step, p, w->out + s[i].v * VF);
+				add_weighted(a->D, x->nv - s[i].v, n, rows, value.step, p,
+					     w->out + s[i].v * VF);
 			else
-				product(a->D, x->nv - s[i].v, n, rows, 1, value.step, p, TILE, w->out + s[i].v * VF, TILE,
-					true);
+				product(a->D, x->nv - s[i].v, n, rows, 1, value.step, p, TILE,
+					w->out + s[i].v * VF, TILE, true);
 		}
 	}
 	return r;
@@ -183,7 +186,9 @@ bool ISA(yk_attention_tile)(const struct attention *a, int64_t b, int64_t h, int
 {
 	const struct tile x = tile_of(a, b, h, t);
 	const int64_t converted = converted_size(a);
-	struct scratch w = { .q = yk_team_scratch((size_t)((2 * a->D + 2 * KEYS) * TILE + 2 * converted) * sizeof *w.q) };
+	struct scratch w = { .q = yk_team_scratch(
+				     (size_t)((2 * a->D + 2 * KEYS) * TILE + 2 * converted) *
+				     sizeof *w.q) };
 	if (!w.q)
 		return false;
 	w.out = w.q + a->D * TILE;
@@ -239,10 +244,11 @@ static int set_keys(const struct yoke_op *op, struct attention *a)
 	}
 	for (int64_t b = 0; b < a->B; b++)
 		if (keys_of(a, b) < 0 || keys_of(a, b) > a->S)
-			return yk_cpu_fail(YOKE_ERANGE,
-					   "attention (step %llu): the number of keys, %lld, is not in 0..%lld",
-					   (unsigned long long)op->id,
-					   (long long)keys_of(a, b), (long long)a->S);
+			return yk_cpu_fail(
+				YOKE_ERANGE,
+				"attention (step %llu): the number of keys, %lld, is not in 0..%lld",
+				(unsigned long long)op->id, (long long)keys_of(a, b),
+				(long long)a->S);
 	return 0;
 }
 

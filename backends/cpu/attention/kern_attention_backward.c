@@ -133,9 +133,10 @@ static void gradients(const struct attention *a, const struct tile *x,
 			for (int64_t n = t->from; n < t->to; n++) {
 				float *p = s->p + n * TILE + v * VF,
 				      *dp = s->dp + n * TILE + v * VF;
-				const vf none = vf_splat(0), hidden = vf_splat(-__builtin_inff()), score = vf_load(p);
-				vf pv = vf_select(score == hidden, none, vf_exp(score - s->lse[v])), dpv = vf_load(dp),
-				   kept = pv;
+				const vf none = vf_splat(0), hidden = vf_splat(-__builtin_inff()),
+					 score = vf_load(p);
+				vf pv = vf_select(score == hidden, none, vf_exp(score - s->lse[v])),
+				   dpv = vf_load(dp), kept = pv;
 				if (a->dropout > 0) {
 					vf m = vf_load(s->keep + n * TILE + v * VF);
 					dpv *= m;
@@ -214,7 +215,8 @@ static void tile_backward(const struct attention *a, const struct tile *x, int64
 					k.at + t->from * k.step, 1, k.step, ds, TILE,
 					s->dq + lane, TILE, true);
 			else if (dq)
-				add_weighted(a->D, x->nv - t->v, keys, k.at + t->from * k.step, k.step, ds, s->dq + lane);
+				add_weighted(a->D, x->nv - t->v, keys, k.at + t->from * k.step,
+					     k.step, ds, s->dq + lane);
 		}
 	}
 	if (dq)

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// PAGED_ATTENTION in f32.  A work item is a tile: some consecutive queries of one sequence, and the heads
-// that share keys.  Each page is converted to f32 once for all of them; its keys are transposed, so that
-// lanes are keys.  A query's keys are divided into intervals of PART positions, from position 0 on, whose
-// results are combined in order.  So its bits depend neither on the tile it belongs to nor on which
-// work item computes which interval: with few queries, intervals are work items of their own.
+// PAGED_ATTENTION in f32.  A work item is a tile: some consecutive queries of one sequence, and the
+// heads that share keys.  Each page is converted to f32 once for all of them; its keys are
+// transposed, so that lanes are keys.  A query's keys are divided into intervals of PART positions,
+// from position 0 on, whose results are combined in order.  So its bits depend neither on the tile
+// it belongs to nor on which work item computes which interval: with few queries, intervals are
+// work items of their own.
 #include "config.h"
 
 #include <stdatomic.h>
@@ -19,7 +20,8 @@
 enum {
 	PAGE = 16,
 	PART = 256,     // positions of an interval
-	TILE_ROWS = 32, // max rows of a tile, a row being a query of one head, unless one query has more
+	// max rows of a tile, a row being a query of one head, unless one query has more
+	TILE_ROWS = 32,
 	FEW = 16,       // max queries whose intervals are work items of their own
 	BLOCK = 8,      // rows multiplied with a page at a time
 	WIDE = 2,       // vectors of head elements summed at a time, for up to 4 rows
@@ -67,16 +69,18 @@ static uint64_t can(const struct yoke_op *op)
 	if (op->nin != 6 || op->nout != 1 || op->nattr != 3)
 		return 0;
 	const struct yoke_view *q = &op->in[0], *k = &op->in[1], *v = &op->in[2], *o = &op->out[0];
-	if (!is_rows(q) || !is_rows(o) || q->rank != 3 || o->dtype != q->dtype || o->rank != 3 || !same_dims(q->dims, o->dims, 3))
+	if (!is_rows(q) || !is_rows(o) || q->rank != 3 || o->dtype != q->dtype || o->rank != 3 ||
+	    !same_dims(q->dims, o->dims, 3))
 		return 0;
-	if (!are_pages(k) || !are_pages(v) || k->dtype != v->dtype || !same_dims(k->dims, v->dims, 4) || k->dims[3] != q->dims[2] ||
-	    k->dims[2] < 1 || q->dims[1] % k->dims[2])
+	if (!are_pages(k) || !are_pages(v) || k->dtype != v->dtype ||
+	    !same_dims(k->dims, v->dims, 4) || k->dims[3] != q->dims[2] || k->dims[2] < 1 ||
+	    q->dims[1] % k->dims[2])
 		return 0;
 	for (int i = 3; i < 6; i++)
 		if (!is_i32(&op->in[i]))
 			return 0;
-	return op->in[3].rank == 2 && op->in[4].rank == 1 && op->in[5].rank == 1 && op->in[4].dims[0] == q->dims[0] &&
-	       op->in[5].dims[0] == q->dims[0];
+	return op->in[3].rank == 2 && op->in[4].rank == 1 && op->in[5].rank == 1 &&
+	       op->in[4].dims[0] == q->dims[0] && op->in[5].dims[0] == q->dims[0];
 }
 
 static int64_t parts_of(const struct yoke_op *op)
@@ -91,13 +95,16 @@ static uint64_t workspace(const struct yoke_op *op, uint32_t impl)
 	const int64_t parts = parts_of(op);
 	(void)impl;
 	return (uint64_t)(q->dims[0] + 1) * sizeof(int32_t) + 64 +
-	       (parts > 1 ? (uint64_t)(q->dims[0] * q->dims[1] * parts) * (uint64_t)(2 + q->dims[2]) * sizeof(float) : 0);
+	       (parts > 1 ? (uint64_t)(q->dims[0] * q->dims[1] * parts) *
+				    (uint64_t)(2 + q->dims[2]) * sizeof(float) :
+			    0);
 }
 
 // ---- pages ----
 
 // kt (D, PAGE): the keys of a page, transposed; rows (PAGE, Dp): scratch
-YK_INLINE void load_keys(const int dtype, const struct job *j, const char *from, float *rows, float *kt)
+YK_INLINE void load_keys(const int dtype, const struct job *j, const char *from, float *rows,
+			 float *kt)
 {
 	const int size = dtype == yoke_f32 ? 4 : 2;
 	if (dtype == yoke_f32) {
@@ -106,21 +113,25 @@ YK_INLINE void load_keys(const int dtype, const struct job *j, const char *from,
 	}
 	for (int i = 0; i < PAGE; i++)
 		for (int64_t d = 0; d < j->D; d += VF)
-			vf_store(rows + i * j->Dp + d, vf_get_as(dtype, from + i * j->k.slot + d * size, j->D - d));
+			vf_store(rows + i * j->Dp + d,
+				 vf_get_as(dtype, from + i * j->k.slot + d * size, j->D - d));
 	pack_transposed(kt, PAGE, (const char *)rows, j->Dp * (int64_t)sizeof(float), PAGE, j->D);
 }
 
 // to (PAGE, Dp): values from .. end - 1 of a page
-YK_INLINE void load_values(const int dtype, const struct job *j, const char *at, int64_t from, int64_t end, float *to)
+YK_INLINE void load_values(const int dtype, const struct job *j, const char *at, int64_t from,
+			   int64_t end, float *to)
 {
 	const int size = dtype == yoke_f32 ? 4 : 2;
 	for (int64_t i = from; i < end; i++)
 		for (int64_t d = 0; d < j->D; d += VF)
-			vf_store(to + i * j->Dp + d, vf_get_as(dtype, at + i * j->v.slot + d * size, j->D - d));
+			vf_store(to + i * j->Dp + d,
+				 vf_get_as(dtype, at + i * j->v.slot + d * size, j->D - d));
 }
 
 // p (rows, step apart): scores of n rows of q with the keys of a page
-YK_INLINE void dot_rows(const int n, int64_t D, const float *q, int64_t ldq, const float *kt, float *p, int64_t step)
+YK_INLINE void dot_rows(const int n, int64_t D, const float *q, int64_t ldq, const float *kt,
+			float *p, int64_t step)
 {
 	for (int l = 0; l < PAGE; l += VF) {
 		vf sum[BLOCK];
@@ -139,7 +150,8 @@ YK_INLINE void dot_rows(const int n, int64_t D, const float *q, int64_t ldq, con
 	}
 }
 
-static void dot_page(int64_t rows, int64_t D, const float *q, int64_t ldq, const float *kt, float *p, int64_t step)
+static void dot_page(int64_t rows, int64_t D, const float *q, int64_t ldq, const float *kt,
+		     float *p, int64_t step)
 {
 	int64_t i = 0;
 	for (; i + BLOCK <= rows; i += BLOCK)
@@ -151,7 +163,8 @@ static void dot_page(int64_t rows, int64_t D, const float *q, int64_t ldq, const
 }
 
 // out (n, Dp) += p (n, step apart) times values from .. end - 1
-YK_INLINE void add_rows(const int n, int64_t Dp, const float *p, int64_t step, const float *v, int64_t from, int64_t end, float *out)
+YK_INLINE void add_rows(const int n, int64_t Dp, const float *p, int64_t step, const float *v,
+			int64_t from, int64_t end, float *out)
 {
 	int64_t d = 0;
 	for (; d + WIDE * VF <= Dp; d += WIDE * VF) {
@@ -176,7 +189,8 @@ YK_INLINE void add_rows(const int n, int64_t Dp, const float *p, int64_t step, c
 		for (int i = 0; i < n; i++) {
 			vf sum = vf_load(out + i * Dp + d);
 			for (int64_t k = from; k < end; k++)
-				sum = vf_fma(vf_splat(p[i * step + k]), vf_load(v + k * Dp + d), sum);
+				sum = vf_fma(vf_splat(p[i * step + k]), vf_load(v + k * Dp + d),
+					     sum);
 			vf_store(out + i * Dp + d, sum);
 		}
 }
@@ -197,14 +211,16 @@ static struct range within(struct range r, int64_t from, int64_t to)
 	return (struct range){ r.from > from ? r.from : from, r.to < to ? r.to : to };
 }
 
-static const char *page_at(const struct job *j, const struct pages *x, int64_t row, int64_t page, int64_t g)
+static const char *page_at(const struct job *j, const struct pages *x, int64_t row, int64_t page,
+			   int64_t g)
 {
 	return x->base + j->table[row * j->M + page] * x->page + g * x->head;
 }
 
-// Prefetches a head's slots of page `page` of an interval that ends before page `end`: pages and slots are too far
-// apart for the hardware's prefetch.
-static void prefetch_page(const struct job *j, const struct pages *x, int64_t row, int64_t page, int64_t end, int64_t g)
+// Prefetches a head's slots of page `page` of an interval that ends before page `end`: pages and
+// slots are too far apart for the hardware's prefetch.
+static void prefetch_page(const struct job *j, const struct pages *x, int64_t row, int64_t page,
+			  int64_t end, int64_t g)
 {
 	if (page >= end)
 		return;
@@ -227,7 +243,8 @@ enum { LD = PART + 2 * PAGE };
 static bool tile_begin(struct job *j, int64_t t, int64_t n, int64_t g, struct chunk *to)
 {
 	const int64_t rows = n * j->R, line = PAGE * j->Dp;
-	float *at = yk_team_scratch((size_t)(rows * (3 * j->Dp + LD + 2 * VF) + 2 * line + VF) * sizeof *at);
+	float *at = yk_team_scratch((size_t)(rows * (3 * j->Dp + LD + 2 * VF) + 2 * line + VF) *
+				    sizeof *at);
 	if (!at) {
 		j->no_memory = true;
 		return false;
@@ -275,12 +292,14 @@ static void score_part(const struct job *j, const struct chunk *x, int64_t part,
 		const char *from = page_at(j, &j->k, row, page, x->g);
 		prefetch_page(j, &j->k, row, page + AHEAD, pages.to, x->g);
 		if (page + AHEAD >= pages.to) // the first values, which are next
-			prefetch_page(j, &j->v, row, pages.from + page + AHEAD - pages.to, pages.to, x->g);
+			prefetch_page(j, &j->v, row, pages.from + page + AHEAD - pages.to, pages.to,
+				      x->g);
 		float *p = x->p + page * PAGE - part;
 		EACH_DTYPE(j->k.dtype, load_keys, j, from, x->line, x->page);
 		dot_page(rows, j->D, x->q, j->Dp, x->page, p, LD);
 		for (int64_t i = 0; i < rows; i++) {
-			const struct range r = within(range_of(j, x->t + i / j->R), page * PAGE, (page + 1) * PAGE);
+			const struct range r = within(range_of(j, x->t + i / j->R), page * PAGE,
+						      (page + 1) * PAGE);
 			float *to = p + i * LD - page * PAGE;
 			if (j->cap > 0)
 				cap_scores(j->cap, p + i * LD);
@@ -299,35 +318,44 @@ static void sum_part(const struct job *j, const struct chunk *x, int64_t part, s
 	for (int64_t page = pages.from; page < pages.to; page++) {
 		const int64_t first = page * PAGE;
 		prefetch_page(j, &j->v, j->row[x->t], page + AHEAD, pages.to, x->g);
-		const struct range all = { within(range_of(j, x->t), first, first + PAGE).from,
-					   within(range_of(j, x->t + x->n - 1), first, first + PAGE).to };
-		EACH_DTYPE(j->v.dtype, load_values, j, page_at(j, &j->v, j->row[x->t], page, x->g), all.from - first, all.to - first,
-			   x->page);
+		const struct range all = {
+			within(range_of(j, x->t), first, first + PAGE).from,
+			within(range_of(j, x->t + x->n - 1), first, first + PAGE).to
+		};
+		EACH_DTYPE(j->v.dtype, load_values, j, page_at(j, &j->v, j->row[x->t], page, x->g),
+			   all.from - first, all.to - first, x->page);
 		for (int64_t i = 0; i < rows;) {
-			const struct range r = within(range_of(j, x->t + i / j->R), first, first + PAGE);
+			const struct range r =
+				within(range_of(j, x->t + i / j->R), first, first + PAGE);
 			const float *p = x->p + i * LD + first - part;
 			float *out = x->out + i * j->Dp;
 			int64_t n = 1;
 			while (n < 4 && i + n < rows) {
-				const struct range next = within(range_of(j, x->t + (i + n) / j->R), first, first + PAGE);
+				const struct range next = within(range_of(j, x->t + (i + n) / j->R),
+								 first, first + PAGE);
 				if (next.from != r.from || next.to != r.to)
 					break;
 				n++;
 			}
 			if (n == 4)
-				add_rows(4, j->Dp, p, LD, x->page, r.from - first, r.to - first, out);
+				add_rows(4, j->Dp, p, LD, x->page, r.from - first, r.to - first,
+					 out);
 			else if (n == 3)
-				add_rows(3, j->Dp, p, LD, x->page, r.from - first, r.to - first, out);
+				add_rows(3, j->Dp, p, LD, x->page, r.from - first, r.to - first,
+					 out);
 			else if (n == 2)
-				add_rows(2, j->Dp, p, LD, x->page, r.from - first, r.to - first, out);
+				add_rows(2, j->Dp, p, LD, x->page, r.from - first, r.to - first,
+					 out);
 			else
-				add_rows(1, j->Dp, p, LD, x->page, r.from - first, r.to - first, out);
+				add_rows(1, j->Dp, p, LD, x->page, r.from - first, r.to - first,
+					 out);
 			i += n;
 		}
 	}
 }
 
-// The results of positions part .. part + PART - 1 in x->out, x->max and x->sum.  False: no row sees any.
+// The results of positions part .. part + PART - 1 in x->out, x->max and x->sum.  False: no row
+// sees any.
 static bool compute_part(const struct job *j, const struct chunk *x, int64_t part)
 {
 	const struct range r = { within(range_of(j, x->t), part, part + PART).from,
@@ -341,7 +369,9 @@ static bool compute_part(const struct job *j, const struct chunk *x, int64_t par
 		const int64_t from = own.from / PAGE * PAGE - part;
 		x->sum[i] = 0;
 		if (own.from < own.to)
-			exponentials(x->p + i * LD + from, (own.to - part + PAGE - 1) / PAGE * PAGE - from, &x->max[i], &x->sum[i]);
+			exponentials(x->p + i * LD + from,
+				     (own.to - part + PAGE - 1) / PAGE * PAGE - from, &x->max[i],
+				     &x->sum[i]);
 		else
 			x->max[i] = -__builtin_inff();
 	}
@@ -350,7 +380,8 @@ static bool compute_part(const struct job *j, const struct chunk *x, int64_t par
 }
 
 // Adds an interval's results to those of earlier ones: *max, *sum and acc (D).
-static void join(const struct job *j, float max, float sum, const float *out, float *to_max, float *to_sum, float *acc)
+static void join(const struct job *j, float max, float sum, const float *out, float *to_max,
+		 float *to_sum, float *acc)
 {
 	const float top = max > *to_max ? max : *to_max, base = top == -__builtin_inff() ? 0 : top;
 	const float was = yk_exp_f32(*to_max - base), now = yk_exp_f32(max - base);
@@ -388,7 +419,8 @@ static void whole_tile(struct job *j, int64_t t, int64_t n, int64_t g)
 		if (compute_part(j, &x, part))
 			for (int64_t i = 0; i < rows; i++)
 				if (x.max[i] != -__builtin_inff() || x.sum[i] != 0)
-					join(j, x.max[i], x.sum[i], x.out + i * j->Dp, &max[i], &sum[i], x.acc + i * j->Dp);
+					join(j, x.max[i], x.sum[i], x.out + i * j->Dp, &max[i],
+					     &sum[i], x.acc + i * j->Dp);
 	for (int64_t i = 0; i < rows; i++)
 		finish(j, t + i / j->R, g * j->R + i % j->R, sum[i], x.acc + i * j->Dp);
 }
@@ -401,8 +433,8 @@ static float *part_at(const struct job *j, int64_t t, int64_t h, int64_t part)
 static void one_part(struct job *j, int64_t t, int64_t n, int64_t g, int64_t part)
 {
 	struct chunk x;
-	if (range_of(j, t + n - 1).to <= part * PART || range_of(j, t).from >= (part + 1) * PART || !tile_begin(j, t, n, g, &x) ||
-	    !compute_part(j, &x, part * PART))
+	if (range_of(j, t + n - 1).to <= part * PART || range_of(j, t).from >= (part + 1) * PART ||
+	    !tile_begin(j, t, n, g, &x) || !compute_part(j, &x, part * PART))
 		return;
 	for (int64_t i = 0; i < n * j->R; i++) {
 		float *to = part_at(j, t + i / j->R, g * j->R + i % j->R, part);
@@ -456,21 +488,27 @@ static int make_tiles(struct job *j)
 	for (int64_t t = 0; t < j->T; t++) {
 		const int64_t row = j->row[t], before = j->tiles ? t - j->tile[j->tiles - 1] : most;
 		if (row < -1 || row >= j->rows)
-			return yk_cpu_fail(YOKE_ERANGE, "paged_attention: row %lld at query %lld is not in -1..%lld", (long long)row,
-					   (long long)t, (long long)j->rows - 1);
-		if (before < most && row >= 0 && row == j->row[t - 1] && j->pos[t] == j->pos[t - 1] + 1)
+			return yk_cpu_fail(
+				YOKE_ERANGE,
+				"paged_attention: row %lld at query %lld is not in -1..%lld",
+				(long long)row, (long long)t, (long long)j->rows - 1);
+		if (before < most && row >= 0 && row == j->row[t - 1] &&
+		    j->pos[t] == j->pos[t - 1] + 1)
 			continue;
 		j->tile[j->tiles++] = (int32_t)t;
 	}
 	j->tile[j->tiles] = (int32_t)j->T;
 	for (int64_t i = 0; i < j->tiles; i++) {
 		const int64_t first = j->tile[i], row = j->row[first];
-		const struct range r = { range_of(j, first).from, range_of(j, j->tile[i + 1] - 1).to };
+		const struct range r = { range_of(j, first).from,
+					 range_of(j, j->tile[i + 1] - 1).to };
 		for (int64_t page = r.from / PAGE; row >= 0 && page * PAGE < r.to; page++) {
 			const int64_t at = j->table[row * j->M + page];
 			if (at < 0 || at >= j->N)
-				return yk_cpu_fail(YOKE_ERANGE, "paged_attention: page %lld of row %lld is not in 0..%lld",
-						   (long long)at, (long long)row, (long long)j->N - 1);
+				return yk_cpu_fail(
+					YOKE_ERANGE,
+					"paged_attention: page %lld of row %lld is not in 0..%lld",
+					(long long)at, (long long)row, (long long)j->N - 1);
 		}
 	}
 	return 0;
@@ -479,18 +517,34 @@ static int make_tiles(struct job *j)
 static struct pages pages_of(const struct yoke_view *v)
 {
 	const int64_t size = (int64_t)yk_esize(v->dtype);
-	return (struct pages){ yk_ptr(v), v->strides[0] * size, v->strides[1] * size, v->strides[2] * size, v->dtype };
+	return (struct pages){ yk_ptr(v), v->strides[0] * size, v->strides[1] * size,
+			       v->strides[2] * size, v->dtype };
 }
 
 static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
 {
 	const struct yoke_view *q = &op->in[0], *k = &op->in[1], *table = &op->in[3];
-	struct job j = { .T = q->dims[0], .H = q->dims[1], .D = q->dims[2], .G = k->dims[2], .R = q->dims[1] / k->dims[2],
-			 .Dp = (q->dims[2] + VF - 1) / VF * VF, .N = k->dims[0], .rows = table->dims[0], .M = table->dims[1],
-			 .q = heads_of(q), .o = heads_of(&op->out[0]), .k = pages_of(k), .v = pages_of(&op->in[2]),
-			 .table = yk_ptr(table), .row = yk_ptr(&op->in[4]), .pos = yk_ptr(&op->in[5]),
-			 .scale = (float)op->attr[0].f, .window = op->attr[1].i, .cap = (float)op->attr[2].f,
-			 .tile = yk_ptr(&op->workspace), .parts = parts_of(op) };
+	struct job j = { .T = q->dims[0],
+			 .H = q->dims[1],
+			 .D = q->dims[2],
+			 .G = k->dims[2],
+			 .R = q->dims[1] / k->dims[2],
+			 .Dp = (q->dims[2] + VF - 1) / VF * VF,
+			 .N = k->dims[0],
+			 .rows = table->dims[0],
+			 .M = table->dims[1],
+			 .q = heads_of(q),
+			 .o = heads_of(&op->out[0]),
+			 .k = pages_of(k),
+			 .v = pages_of(&op->in[2]),
+			 .table = yk_ptr(table),
+			 .row = yk_ptr(&op->in[4]),
+			 .pos = yk_ptr(&op->in[5]),
+			 .scale = (float)op->attr[0].f,
+			 .window = op->attr[1].i,
+			 .cap = (float)op->attr[2].f,
+			 .tile = yk_ptr(&op->workspace),
+			 .parts = parts_of(op) };
 	(void)impl, (void)prepared;
 	if (!j.T || !j.H)
 		return 0;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention of bf16 with instructions that multiply pairs: vdpbf16ps, AArch64's bfdot, or AMX tiles if YK_AMX is
-// defined. Operands are copied into scratch, padded with zeros to whole UNITs. Sums are f32;
-// probabilities and their gradients are rounded to bf16 before they are multiplied. An operand with
-// an infinity or a NaN is left to the kernels in f32, where 0 times it can be skipped.
+// Attention of bf16 with instructions that multiply pairs: vdpbf16ps, AArch64's bfdot, or AMX tiles
+// if YK_AMX is defined. Operands are copied into scratch, padded with zeros to whole UNITs. Sums
+// are f32; probabilities and their gradients are rounded to bf16 before they are multiplied. An
+// operand with an infinity or a NaN is left to the kernels in f32, where 0 times it can be skipped.
 // Included by kern_attention_bf16*.c only.
 #ifndef YK_ATTENTION_PAIRS_H
 #define YK_ATTENTION_PAIRS_H
@@ -146,9 +146,11 @@ static void multiply(int64_t m, int64_t n, int64_t depth, const P *a, int64_t ld
 			const P *from = a + i * lda;
 			float *to = c + i * ldc + j;
 			if (add)
-				pairs_block(PAIR_ROWS, BV, depth, from, lda, b + j, ldb, to, ldc, true);
+				pairs_block(PAIR_ROWS, BV, depth, from, lda, b + j, ldb, to, ldc,
+					    true);
 			else
-				pairs_block(PAIR_ROWS, BV, depth, from, lda, b + j, ldb, to, ldc, false);
+				pairs_block(PAIR_ROWS, BV, depth, from, lda, b + j, ldb, to, ldc,
+					    false);
 		}
 }
 
@@ -212,8 +214,8 @@ static void transpose_pairs(P *to, int64_t ldt, const P *from, int64_t ldf, int6
 {
 	for (int64_t i = 0; i < n; i += 16)
 		for (int64_t p = 0; p < depth; p += 16)
-			yk_transpose16(to + p * ldt + i, ldt * (int64_t)sizeof *to, from + i * ldf + p,
-				       ldf * (int64_t)sizeof *from);
+			yk_transpose16(to + p * ldt + i, ldt * (int64_t)sizeof *to,
+				       from + i * ldf + p, ldf * (int64_t)sizeof *from);
 }
 
 // Rows of a block of KEYS keys as the left operand of a product that sums over keys:
@@ -294,8 +296,8 @@ static void finish_scores(const struct attention *a, const struct tile *x, int64
 }
 
 // Dropout factors of a block of `keys` keys; 0 for keys up to n and for lanes without a query.
-static inline void keep_factors(const struct attention *a, const struct tile *x, int64_t j, int64_t keys,
-				int64_t n, float *to)
+static inline void keep_factors(const struct attention *a, const struct tile *x, int64_t j,
+				int64_t keys, int64_t n, float *to)
 {
 	const struct strip all = { 0, keys, 0 };
 	memset(to, 0, (size_t)(n * TILE) * sizeof *to);
@@ -316,9 +318,10 @@ struct stretch {
 	int64_t b, h, first, end, keys;
 };
 
-// run: tiles per work item; runs: work items per head.  The last tiles of a causal head see most keys, so they
-// start first.
-static inline struct stretch stretch_of(const struct attention *a, int64_t run, int64_t runs, int64_t item)
+// run: tiles per work item; runs: work items per head.  The last tiles of a causal head see most
+// keys, so they start first.
+static inline struct stretch stretch_of(const struct attention *a, int64_t run, int64_t runs,
+					int64_t item)
 {
 	const int64_t first = (runs - 1 - item % runs) * run * TILE, bh = item / runs,
 		      end = first + run * TILE < a->T ? first + run * TILE : a->T;

@@ -82,7 +82,8 @@ YK_INLINE void sum_values(const int dtype, const struct attention *a, const floa
 		for (int64_t i = 0; i < n; i++)
 			if (!seen || p[i] != 0)
 				sum = vf_fma(vf_splat(p[i]),
-					     vf_get_as(dtype, v + i * step + d * size, a->D - d), sum);
+					     vf_get_as(dtype, v + i * step + d * size, a->D - d),
+					     sum);
 		vf_put(out + d, sum, a->D - d);
 	}
 }

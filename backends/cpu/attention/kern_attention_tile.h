@@ -199,7 +199,8 @@ static inline void product(int64_t m, int64_t nv, int64_t k, const float *a, int
 // c (D, TILE) += transposed rows (keys, D), `step` apart, times weights (keys, TILE), for `nv`
 // vectors. Skips weights of 0 whatever the row holds, because 0 * NaN would be NaN. Slow; only for
 // tiles where that matters.
-static inline void add_weighted(int64_t D, int nv, int64_t keys, const float *rows, int64_t step, const float *weights, float *c)
+static inline void add_weighted(int64_t D, int nv, int64_t keys, const float *rows, int64_t step,
+				const float *weights, float *c)
 {
 	const vf none = vf_splat(0);
 	for (int64_t n = 0; n < keys; n++)
@@ -207,7 +208,8 @@ static inline void add_weighted(int64_t D, int nv, int64_t keys, const float *ro
 			const vf weight = vf_load(weights + n * TILE + v * VF);
 			for (int64_t d = 0; d < D; d++) {
 				float *at = c + d * TILE + v * VF;
-				const vf sum = vf_load(at), more = vf_fma(vf_splat(rows[n * step + d]), weight, sum);
+				const vf sum = vf_load(at),
+					 more = vf_fma(vf_splat(rows[n * step + d]), weight, sum);
 				vf_store(at, vf_select(weight == none, sum, more));
 			}
 		}
@@ -324,14 +326,15 @@ YK_INLINE bool hides(const int dtype, const struct attention *a, const struct ti
 	for (int i = 0; i < strips; i++)
 		for (int lane = s[i].v * VF; lane < x->rows; lane++)
 			for (int64_t n = s[i].from; n < s[i].to; n++)
-				if (number_at(dtype, a->mask, first + lane * a->mask_t + (j + n) * a->mask_s) !=
+				if (number_at(dtype, a->mask,
+					      first + lane * a->mask_t + (j + n) * a->mask_s) !=
 				    -__builtin_inff())
 					return false;
 	return true;
 }
 
-// Does the mask hide all keys of a block from all queries of the tile, as between texts that are packed
-// into one sequence? Such a block adds only zeros, and is left out.
+// Does the mask hide all keys of a block from all queries of the tile, as between texts that are
+// packed into one sequence? Such a block adds only zeros, and is left out.
 static inline bool is_hidden(const struct attention *a, const struct tile *x, int64_t j,
 			     const struct strip *s, int strips)
 {

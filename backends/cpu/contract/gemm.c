@@ -14,7 +14,10 @@
 #include "kern_contract.h"
 
 static const struct yoke_setting gemm_setting = {
-	sizeof gemm_setting, "cpu.gemm", "string", "own",
+	sizeof gemm_setting,
+	"cpu.gemm",
+	"string",
+	"own",
 	"library for matrix products on the CPU: own; cblas (f32 and f64, as installed); or onednn (f32)",
 };
 

@@ -10,7 +10,8 @@
 #ifdef YK_LEVEL
 enum {
 	SKINNY = 4,    // max rows for which the f32 routine reads b in place
-	SWAP_ROWS = 64 // AMX: max rows of a for which b, if it is contiguous along k, is read in place of a
+	// AMX: max rows of a for which b, if it is contiguous along k, is read in place of a
+	SWAP_ROWS = 64
 };
 #endif
 
@@ -57,13 +58,14 @@ static void take_batch(struct yk_gemm *g, const struct yoke_view *a,
 
 // Chooses between c and its transpose, c^T = b^T a^T, because vectors run along n. Transposes if
 // columns of c are dense and rows are not; if c is tall and narrow; if a is larger than b, dense
-// across, and the sums are long: then a is packed while it is read, see COPYING; or, with AMX, which
-// reads rows of a in place but packs b, if a has few rows.
+// across, and the sums are long: then a is packed while it is read, see COPYING; or, with AMX,
+// which reads rows of a in place but packs b, if a has few rows.
 static void orient(struct yk_gemm *g)
 {
 	bool columns = g->n > 1 && g->cn != 1 && (g->cm == 1 || g->m == 1);
 #ifdef YK_AMX
-	bool in_place = g->dtype == yoke_bf16 && g->ak == 1 && g->bk == 1 && g->m > SKINNY && g->m <= SWAP_ROWS && g->n > 2 * g->m;
+	bool in_place = g->dtype == yoke_bf16 && g->ak == 1 && g->bk == 1 && g->m > SKINNY &&
+			g->m <= SWAP_ROWS && g->n > 2 * g->m;
 #else
 	bool in_place = false;
 #endif

@@ -20,9 +20,9 @@ struct yk_blocking {
 
 // Operand b of a convolution: windows into a copy of the image that is zero-padded and, for
 // strides, deinterleaved along the last axis, so that neighbouring positions are neighbours in
-// memory. The element for a tap (of a channel) and a position (x in a row of a plane of an image) is
-// b[at[tap] + image * image_step + plane * plane_step + row * row_step + x]; b's strides in yk_gemm
-// are 0. The copy is followed by padding of one tile's width, so that reads may run over.
+// memory. The element for a tap (of a channel) and a position (x in a row of a plane of an image)
+// is b[at[tap] + image * image_step + plane * plane_step + row * row_step + x]; b's strides in
+// yk_gemm are 0. The copy is followed by padding of one tile's width, so that reads may run over.
 struct yk_windows {
 	const int64_t *at;
 	int64_t width, height, depth; // positions per row, rows per plane, planes per image
@@ -30,7 +30,8 @@ struct yk_windows {
 	bool along;                   // b is (positions, taps); otherwise (taps, positions), and
 	int64_t c_image, c_plane, c_row, c_x; // strides of a position in c, whose cn is 0
 	int64_t a_run, a_image;       // nonzero: columns of a come in runs of a_run, a_image apart
-	const int64_t *a_at;          // NULL, or where each column of a begins; then am is 1 and ak 0
+	// NULL, or where each column of a begins; then am is 1 and ak 0
+	const int64_t *a_at;
 };
 
 // c[i,j] = sum over l of a[i,l] * b[l,j] for each batch index; strides in elements.
@@ -81,7 +82,8 @@ int yk_gemm_library(const struct yk_gemm *, enum yk_gemm_impl);
 // True if products of such operands may have that result dtype.
 static inline bool yk_gemm_can_return(int operands, int result)
 {
-	return result == operands || (result == yoke_f32 && (operands == yoke_f16 || operands == yoke_bf16)) ||
+	return result == operands ||
+	       (result == yoke_f32 && (operands == yoke_f16 || operands == yoke_bf16)) ||
 	       (result == yoke_i32 && (operands == yoke_i8 || operands == yoke_u8));
 }
 
@@ -122,13 +124,16 @@ int ISA(yk_gemm_f64)(const struct yk_gemm *);
 // the vector length. Meanwhile prefetches `bytes` bytes from `next`, which will be read next, into
 // the L2 cache.
 extern const int ISA(yk_gemm_f32_rows), ISA(yk_gemm_f64_rows);
-void ISA(yk_gemm_f32_across)(int rows, int64_t n, int64_t k, const float *a, int64_t lda, const float *b, int64_t ldb, float *c,
-			     int64_t ldc, bool add, const char *next, int64_t bytes);
-void ISA(yk_gemm_f64_across)(int rows, int64_t n, int64_t k, const double *a, int64_t lda, const double *b, int64_t ldb, double *c,
-			     int64_t ldc, bool add, const char *next, int64_t bytes);
+void ISA(yk_gemm_f32_across)(int rows, int64_t n, int64_t k, const float *a, int64_t lda,
+			     const float *b, int64_t ldb, float *c, int64_t ldc, bool add,
+			     const char *next, int64_t bytes);
+void ISA(yk_gemm_f64_across)(int rows, int64_t n, int64_t k, const double *a, int64_t lda,
+			     const double *b, int64_t ldb, double *c, int64_t ldc, bool add,
+			     const char *next, int64_t bytes);
 // The same loop with rows of a contiguous along k and b in packed panels: c (m, n) = or (add) +=
 // a (m, k) times b; n is a multiple of the vector length.
-void ISA(yk_gemm_f32_panels)(int64_t m, int64_t n, int64_t k, const float *a, const float *b, float *c, int64_t ldc, bool add);
+void ISA(yk_gemm_f32_panels)(int64_t m, int64_t n, int64_t k, const float *a, const float *b,
+			     float *c, int64_t ldc, bool add);
 // Integers: plain loops with sums in i64.
 int ISA(yk_gemm_int)(const struct yk_gemm *);
 #ifdef YK_LEVEL

@@ -3,8 +3,8 @@
 // from the shape, never from the number of threads; no sum over k is divided among threads. LOCAL,
 // SHARED and COPYING sum an element in the same order, because their panels depend on k alone; so
 // does STRIPS_IN_PLACE if its strips are as long as panels. DOTS_IN_PLACE has a different order.
-// Included by kern_contract_gemm.h. KC is the length of a panel. Packed panels consist of elements P,
-// DEPTH(k) of them along k: T itself, or pairs of bf16 (PAIRS).
+// Included by kern_contract_gemm.h. KC is the length of a panel. Packed panels consist of elements
+// P, DEPTH(k) of them along k: T itself, or pairs of bf16 (PAIRS).
 
 #if !defined PAIRS || defined PAIR_DOTS
 #define IN_PLACE // few rows of a times b in place
@@ -121,8 +121,8 @@ static bool dense_across(const struct yk_gemm *g)
 }
 
 // b is large relative to the work (few rows, a long sum; requires contiguous rows of b), or a is
-// small enough to be read again for each panel of b. An epilogue needs blocks of several panels: with
-// narrow ones it would access its operands in short runs.
+// small enough to be read again for each panel of b. An epilogue needs blocks of several panels:
+// with narrow ones it would access its operands in short runs.
 static bool prefers_copying(const struct yk_gemm *g)
 {
 	const double a = products(g->m, 1, g->k) * sizeof(P);
@@ -138,12 +138,14 @@ static bool prefers_copying(const struct yk_gemm *g)
 }
 
 // The windows that each thread packs stay in its L2 cache. Requires enough columns for all
-// threads. If the windows are those of CONV_W, a is as long as they are, and should stay in a cache.
+// threads. If the windows are those of CONV_W, a is as long as they are, and should stay in a
+// cache.
 static bool prefers_windows(const struct yk_gemm *g)
 {
 	const bool along = g->win->along;
 
-	return g->m > MR && g->n >= (along ? 4 : MANY / 2) * NR && products(g->m, 1, g->k) * sizeof(P) <= (along ? COPY_A / 2 : COPY_A);
+	return g->m > MR && g->n >= (along ? 4 : MANY / 2) * NR &&
+	       products(g->m, 1, g->k) * sizeof(P) <= (along ? COPY_A / 2 : COPY_A);
 }
 
 // b is small, read at most twice, or expensive to load but kept in a cache for each tile of rows.
@@ -219,7 +221,8 @@ static void block_local(const struct yk_gemm *g, struct yk_blocking *c)
 		halve(g, c, c->nb <= n_min || (c->mb > c->nb && c->mb > m_min));
 }
 
-// True if a need not be packed, because its rows are contiguous and no longer than a panel, or consist of whole cache lines.
+// True if a need not be packed, because its rows are contiguous and no longer than a panel, or
+// consist of whole cache lines.
 static bool reads_rows_in_place(const struct yk_gemm *g, const struct yk_blocking *blocking)
 {
 #ifdef BANDS
@@ -234,7 +237,8 @@ static bool reads_rows_in_place(const struct yk_gemm *g, const struct yk_blockin
 }
 
 #ifdef BANDS
-// How much of k is processed at a time so that a work item's block of packed b stays in L2; a multiple of kc.
+// How much of k is processed at a time so that a work item's block of packed b stays in L2; a
+// multiple of kc.
 static int64_t band_depth(const struct yk_gemm *g, const struct yk_blocking *c)
 {
 	const int64_t depth = BAND_B / c->nb / c->kc * c->kc;
@@ -255,7 +259,8 @@ static void block_bands(const struct yk_gemm *g, struct yk_blocking *c)
 	else
 		c->ns = min(g->n, ceil_div(SHARE, DEPTH(g->k)));
 	c->ns = ceil_div(c->ns, c->nb) * c->nb;
-	c->share_a = !reads_rows_in_place(g, c) && g->n > c->nb && products(g->m, 1, c->ks) * sizeof(P) <= 2. * COPY_A;
+	c->share_a = !reads_rows_in_place(g, c) && g->n > c->nb &&
+		     products(g->m, 1, c->ks) * sizeof(P) <= 2. * COPY_A;
 }
 #endif
 

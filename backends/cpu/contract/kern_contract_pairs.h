@@ -71,7 +71,9 @@ static void put_row(uint16_t *to, const T *sums, int64_t n)
 	int64_t j = 0;
 #if defined BANDS && defined __AVX512BF16__
 	for (; j + 32 <= n; j += 32)
-		_mm512_storeu_si512(to + j, (__m512i)_mm512_cvtne2ps_pbh(_mm512_loadu_ps(sums + j + 16), _mm512_loadu_ps(sums + j)));
+		_mm512_storeu_si512(to + j,
+				    (__m512i)_mm512_cvtne2ps_pbh(_mm512_loadu_ps(sums + j + 16),
+								 _mm512_loadu_ps(sums + j)));
 #endif
 	for (; j < n; j++)
 		to[j] = yk_bf16_of_f32(sums[j]);
@@ -85,10 +87,12 @@ static void put_columns(uint16_t *to, int64_t step, const T *sums, int64_t ld, i
 
 	for (int64_t j = 0; j < n; j += SQUARE)
 		for (int64_t i = 0; i < m; i += SQUARE) {
-			const int64_t rows = m - i < SQUARE ? m - i : SQUARE, cols = n - j < SQUARE ? n - j : SQUARE;
+			const int64_t rows = m - i < SQUARE ? m - i : SQUARE,
+				      cols = n - j < SQUARE ? n - j : SQUARE;
 			const T *from = sums + i * ld + j;
 			if (rows == SQUARE && cols == SQUARE)
-				yk_transpose16(turned, SQUARE * sizeof(T), from, ld * (int64_t)sizeof(T));
+				yk_transpose16(turned, SQUARE * sizeof(T), from,
+					       ld * (int64_t)sizeof(T));
 			else
 				for (int64_t q = 0; q < cols; q++)
 					for (int64_t p = 0; p < rows; p++)

@@ -6,9 +6,9 @@
 
 #include "kern_contract_vec.h"
 
-// With LANES, a product takes one factor from any lane of a register, or of each 128 bits of it (REPEATED): a is
-// loaded by SEGMENT elements, and four steps are unrolled. FENCE keeps a compiler from loading for later steps before there are free
-// registers.
+// With LANES, a product takes one factor from any lane of a register, or of each 128 bits of it
+// (REPEATED): a is loaded by SEGMENT elements, and four steps are unrolled. FENCE keeps a compiler
+// from loading for later steps before there are free registers.
 #ifdef LANES
 #define FENCE __asm__ volatile("" : : : "memory")
 #else
@@ -81,8 +81,9 @@ FLAT vec load_as(const int dtype, const char *p)
 
 // ---- the loop ----
 
-// Loads n consecutive vectors and advances the pointer. In assembler, because compilers would load the
-// elements one by one, for products with lanes, and advance the pointer by an instruction of its own.
+// Loads n consecutive vectors and advances the pointer. In assembler, because compilers would load
+// the elements one by one, for products with lanes, and advance the pointer by an instruction of
+// its own.
 FLAT void load_vectors(const int n, const T **from, vec *to)
 {
 #ifdef REPEATED
@@ -94,9 +95,13 @@ FLAT void load_vectors(const int n, const T **from, vec *to)
 	int i = 0;
 #pragma GCC unroll 8
 	for (; i + 2 <= n; i += 2)
-		__asm__ volatile("ldp %q0, %q1, [%2], #32" : "=w"(to[i]), "=w"(to[i + 1]), "+r"(*from) : "m"(*(const T(*)[2 * VL]) * from));
+		__asm__ volatile("ldp %q0, %q1, [%2], #32"
+				 : "=w"(to[i]), "=w"(to[i + 1]), "+r"(*from)
+				 : "m"(*(const T(*)[2 * VL]) * from));
 	if (i < n)
-		__asm__ volatile("ldr %q0, [%1], #16" : "=w"(to[i]), "+r"(*from) : "m"(*(const T(*)[VL]) * from));
+		__asm__ volatile("ldr %q0, [%1], #16"
+				 : "=w"(to[i]), "+r"(*from)
+				 : "m"(*(const T(*)[VL]) * from));
 #else
 	(void)n, (void)from, (void)to;
 #endif
@@ -110,7 +115,8 @@ FLAT void load_segments(const int n, const T **from, vec *to)
 	for (int i = 0; i < n; i++) {
 		const __typeof__(REPEATED(*from)) one = REPEATED(*from + i * SEGMENT);
 		memcpy(&to[i], &one, sizeof to[i]);
-		__asm__ volatile("" : LANE_REGISTER(to[i])); // others would be copied before each product
+		// others would be copied before each product
+		__asm__ volatile("" : LANE_REGISTER(to[i]));
 	}
 	*from += n * SEGMENT;
 #else
@@ -118,7 +124,8 @@ FLAT void load_segments(const int n, const T **from, vec *to)
 #endif
 }
 
-// sum += x times a lane of y. In assembler, because compilers would copy sums from register to register.
+// sum += x times a lane of y. In assembler, because compilers would copy sums from register to
+// register.
 FLAT void fma_lane(vec *sum, vec x, vec y, const int lane)
 {
 #if LANES
@@ -135,13 +142,14 @@ FLAT void fma_lane(vec *sum, vec x, vec y, const int lane)
 #endif
 }
 
-// Adds the products of one column of a and one row of b, and advances to the next ones; copy and next
-// belong to this row.
-FLAT void multiply_step(const int rows, const int nv, const T **a, int64_t am, int64_t ak, const int dtype,
-			const char **b, int64_t ldb, vec *sum, int64_t ahead, T **copy,
-			const char **next, int64_t step)
+// Adds the products of one column of a and one row of b, and advances to the next ones; copy and
+// next belong to this row.
+FLAT void multiply_step(const int rows, const int nv, const T **a, int64_t am, int64_t ak,
+			const int dtype, const char **b, int64_t ldb, vec *sum, int64_t ahead,
+			T **copy, const char **next, int64_t step)
 {
-	const bool lanes = LANES && am == 1 && rows % SEGMENT == 0, plain = lanes && dtype == PLAIN && !ahead;
+	const bool lanes = LANES && am == 1 && rows % SEGMENT == 0,
+		   plain = lanes && dtype == PLAIN && !ahead;
 	const int size = bytes_of(dtype);
 	vec x[MR * NV], column[MR] = { { 0 } };
 
@@ -209,11 +217,16 @@ FLAT void multiply(const int rows, const int nv, int64_t k, const T *a, int64_t 
 					__builtin_prefetch(next + i, 0, 2);
 				next += steps * step;
 			}
-			for (const T *end = a + steps * ak; a != end;) { // an unrolled loop would have this one unrolled too
-				multiply_step(rows, nv, &a, am, ak, dtype, &b, ldb, sum, ahead, &copy, &none, 0);
-				multiply_step(rows, nv, &a, am, ak, dtype, &b, ldb, sum, ahead, &copy, &none, 0);
-				multiply_step(rows, nv, &a, am, ak, dtype, &b, ldb, sum, ahead, &copy, &none, 0);
-				multiply_step(rows, nv, &a, am, ak, dtype, &b, ldb, sum, ahead, &copy, &none, 0);
+			// an unrolled loop would have this one unrolled too
+			for (const T *end = a + steps * ak; a != end;) {
+				multiply_step(rows, nv, &a, am, ak, dtype, &b, ldb, sum, ahead,
+					      &copy, &none, 0);
+				multiply_step(rows, nv, &a, am, ak, dtype, &b, ldb, sum, ahead,
+					      &copy, &none, 0);
+				multiply_step(rows, nv, &a, am, ak, dtype, &b, ldb, sum, ahead,
+					      &copy, &none, 0);
+				multiply_step(rows, nv, &a, am, ak, dtype, &b, ldb, sum, ahead,
+					      &copy, &none, 0);
 			}
 		}
 	}
@@ -232,8 +245,8 @@ FLAT void multiply(const int rows, const int nv, int64_t k, const T *a, int64_t 
 	}
 }
 
-// The same for sums that are not in a near cache. They are prefetched to L2: L1 would not keep them until
-// the end of the loop.
+// The same for sums that are not in a near cache. They are prefetched to L2: L1 would not keep them
+// until the end of the loop.
 FLAT void multiply_far(const int rows, const int nv, int64_t k, const T *a, int64_t am, int64_t ak,
 		       const int dtype, const char *b, int64_t ldb, T *c, int64_t ldc, bool add,
 		       int64_t ahead, T *copy, const char *next, int64_t step)
@@ -354,18 +367,21 @@ static void multiply_strip(int rows, int64_t n, int64_t k, const T *a, int64_t a
 #define ACROSS (MR == 12 ? 8 : MR)
 
 #define STRIP_ACROSS(rows, nv) \
-	static void across_##rows##_##nv(int64_t k, const T *a, int64_t lda, const T *b, int64_t ldb, T *c, int64_t ldc, bool add, \
+	static void across_##rows##_##nv(int64_t k, const T *a, int64_t lda, const T *b, \
+					 int64_t ldb, T *c, int64_t ldc, bool add, \
 					 const char *next, int64_t step) \
 	{ \
-		multiply(rows, FITTING(rows, nv), k, a, 1, lda, PLAIN, (const char *)b, ldb, c, ldc, add, 0, NULL, next, step); \
+		multiply(rows, FITTING(rows, nv), k, a, 1, lda, PLAIN, (const char *)b, ldb, c, \
+			 ldc, add, 0, NULL, next, step); \
 	}
 #define FITTING(rows, nv) ((rows) * (nv) <= MR * NV ? (nv) : 1)
 #define STRIPS_ACROSS(rows) STRIP_ACROSS(rows, 1) STRIP_ACROSS(rows, 2) STRIP_ACROSS(rows, 3)
 EACH_ROWS(STRIPS_ACROSS)
 
 #define ENTRY(rows) { across_##rows##_1, across_##rows##_2, across_##rows##_3 },
-static void (*const strips_across[MR][3])(int64_t k, const T *a, int64_t lda, const T *b, int64_t ldb, T *c, int64_t ldc,
-					   bool add, const char *next, int64_t step) = { EACH_ROWS(ENTRY) };
+static void (*const strips_across[MR][3])(int64_t k, const T *a, int64_t lda, const T *b,
+					  int64_t ldb, T *c, int64_t ldc, bool add,
+					  const char *next, int64_t step) = { EACH_ROWS(ENTRY) };
 #undef ENTRY
 
 const int ENTRY_ROWS = ACROSS;
@@ -377,29 +393,33 @@ const int ENTRY_ROWS = ACROSS;
 #else
 #define FUSED __builtin_fma
 #endif
-typedef T one_register __attribute__((vector_size(VL * sizeof(T) / 2), aligned(sizeof(T)), may_alias));
+typedef T one_register
+	__attribute__((vector_size(VL * sizeof(T) / 2), aligned(sizeof(T)), may_alias));
 
-static void across_last(int rows, int64_t k, const T *a, int64_t lda, const T *b, int64_t ldb, T *c, int64_t ldc, bool add)
+static void across_last(int rows, int64_t k, const T *a, int64_t lda, const T *b, int64_t ldb, T *c,
+			int64_t ldc, bool add)
 {
 	for (int i = 0; i < rows; i++) {
 		one_register *to = (one_register *)(c + i * ldc), sum = { 0 };
 		for (int64_t l = 0; l < k; l++)
-			sum = VECTOR_FMA(one_register, VL / 2, FUSED, a[l * lda + i] - (one_register){ 0 },
+			sum = VECTOR_FMA(one_register, VL / 2, FUSED,
+					 a[l * lda + i] - (one_register){ 0 },
 					 *(const one_register *)(b + l * ldb), sum);
 		*to = add ? sum + *to : sum;
 	}
 }
 #endif
 
-void ENTRY_ACROSS(int rows, int64_t n, int64_t k, const T *a, int64_t lda, const T *b, int64_t ldb, T *c, int64_t ldc, bool add,
-		  const char *next, int64_t bytes)
+void ENTRY_ACROSS(int rows, int64_t n, int64_t k, const T *a, int64_t lda, const T *b, int64_t ldb,
+		  T *c, int64_t ldc, bool add, const char *next, int64_t bytes)
 {
 	const int max = MR * NV / rows < 3 ? MR * NV / rows : 3;
 	int64_t j = 0;
 	for (int64_t cols; j + VL <= n; j += cols) {
 		const int64_t left = (n - j) / VL, nv = left == 4 ? 2 : left < max ? left : max;
 		cols = nv * VL;
-		strips_across[rows - 1][nv - 1](k, a, lda, b + j, ldb, c + j, ldc, add, next + bytes * j / n, bytes * cols / n / k);
+		strips_across[rows - 1][nv - 1](k, a, lda, b + j, ldb, c + j, ldc, add,
+						next + bytes * j / n, bytes * cols / n / k);
 	}
 #ifdef __riscv_vector
 	if (j < n)
@@ -434,8 +454,8 @@ FLAT T lanes(vec v)
 	return part[0];
 }
 
-// Adds VL products to each sum; a (rows, VL). ahead: bytes from b to the columns that are multiplied
-// next, which are prefetched to L2; 0: the hardware's prefetch suffices.
+// Adds VL products to each sum; a (rows, VL). ahead: bytes from b to the columns that are
+// multiplied next, which are prefetched to L2; 0: the hardware's prefetch suffices.
 FLAT void dot_step(const int rows, const int cols, const T *a, const int dtype, const char *b,
 		   int64_t ldb, vec *sum, int64_t ahead)
 {

@@ -43,8 +43,8 @@ TILE(far, MR, 2, true)
 static const struct tiles packed_tiles = { { EACH_ROWS(ENTRY) }, { far_MR_1, far_MR_2 } };
 #undef ENTRY
 
-// c (m,n) = or += a (m,k) times packed b (k,n). `far` as above. While it computes a row of tiles, it prefetches
-// the rows of a of the next one.
+// c (m,n) = or += a (m,k) times packed b (k,n). `far` as above. While it computes a row of tiles,
+// it prefetches the rows of a of the next one.
 static void multiply_with(const struct tiles *with, const P *a, const P *b, T *c, int64_t ldc,
 			  int64_t m, int64_t n, int64_t k, bool add, bool far)
 {

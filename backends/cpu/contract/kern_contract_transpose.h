@@ -25,8 +25,8 @@ FLAT void transpose4(const char *from, int64_t stride, CELL *to, int width)
 	*(four_u *)(to + 3 * width) = YK_SHUFFLE(AB, CD, 2, 3, 6, 7);
 }
 
-// Columns that are transposed for all rows before the next columns: few enough that they stay in L1,
-// and several cache lines of each row.
+// Columns that are transposed for all rows before the next columns: few enough that they stay in
+// L1, and several cache lines of each row.
 enum { TRANSPOSE_COLS = 256 / sizeof(CELL) };
 
 // to[l][i] = from[i][l] for i < wide, l < depth; rows of `from` are `stride` bytes apart, rows of

@@ -12,7 +12,8 @@ struct position {
 static struct position position_of(const struct yk_windows *w, int64_t p)
 {
 	const int64_t row = p / w->width, plane = row / w->height;
-	return (struct position){ plane / w->depth, plane % w->depth, row % w->height, p % w->width };
+	return (struct position){ plane / w->depth, plane % w->depth, row % w->height,
+				  p % w->width };
 }
 
 static void position_after(const struct yk_windows *w, struct position *p, int64_t n)
@@ -43,7 +44,8 @@ FLAT void copy_run(T *to, const T *from, int64_t n)
 
 // Copies n vectors of each of k rows: vector i of row q from b + at[q] + from[i] to element
 // to_at[i] of the row.
-FLAT void copy_vectors(const int n, T *to, const T *b, const int64_t *at, const int64_t *from, const int *to_at, int64_t k)
+FLAT void copy_vectors(const int n, T *to, const T *b, const int64_t *at, const int64_t *from,
+		       const int *to_at, int64_t k)
 {
 	for (int64_t q = 0; q < k; q++) {
 		const T *row = b + at[q];
@@ -54,7 +56,8 @@ FLAT void copy_vectors(const int n, T *to, const T *b, const int64_t *at, const 
 }
 
 // A panel of positions j .. j + wide - 1 for taps l .. l + k - 1.
-static void panel_across(T *to, const struct yk_windows *w, const T *b, int64_t j, int wide, int64_t l, int64_t k)
+static void panel_across(T *to, const struct yk_windows *w, const T *b, int64_t j, int wide,
+			 int64_t l, int64_t k)
 {
 	const int64_t *at = w->at + l, whole = wide == NR ? k - 1 : 0;
 	struct position p = position_of(w, j);
@@ -62,7 +65,8 @@ static void panel_across(T *to, const struct yk_windows *w, const T *b, int64_t 
 	int to_at[NR], length[NR], n = 0;
 
 	for (int i = 0; i < wide;) {
-		const int64_t left = w->width - p.x, run = left < wide - i ? left : wide - i, first = place_in_b(w, &p);
+		const int64_t left = w->width - p.x, run = left < wide - i ? left : wide - i,
+			      first = place_in_b(w, &p);
 		for (int64_t v = 0; v < run; v += VL, n++) {
 			from[n] = first + v;
 			to_at[n] = i + (int)v;
@@ -80,12 +84,14 @@ static void panel_across(T *to, const struct yk_windows *w, const T *b, int64_t 
 	for (int64_t q = whole; q < k; q++) {
 		memset(to + q * NR, 0, NR * sizeof(T));
 		for (int i = 0; i < n; i++)
-			memcpy(to + q * NR + to_at[i], b + at[q] + from[i], (size_t)length[i] * sizeof(T));
+			memcpy(to + q * NR + to_at[i], b + at[q] + from[i],
+			       (size_t)length[i] * sizeof(T));
 	}
 }
 
 // A panel of taps j .. j + wide - 1 for positions l .. l + k - 1.
-static void panel_along(T *to, const struct yk_windows *w, const T *b, int64_t j, int wide, int64_t l, int64_t k)
+static void panel_along(T *to, const struct yk_windows *w, const T *b, int64_t j, int wide,
+			int64_t l, int64_t k)
 {
 	enum { RUN = 64 };
 	T part[NR][RUN + VL];
@@ -100,8 +106,8 @@ static void panel_along(T *to, const struct yk_windows *w, const T *b, int64_t j
 		even = w->at[j + i] - w->at[j + i - 1] == apart;
 	for (int64_t q = 0, n; q < k && even; q += n) {
 		n = w->width - p.x < k - q ? w->width - p.x : k - q;
-		pack_transposed(to + q * NR, NR, (const char *)(b + place_in_b(w, &p) + w->at[j]), apart * (int64_t)sizeof(T),
-				wide, n);
+		pack_transposed(to + q * NR, NR, (const char *)(b + place_in_b(w, &p) + w->at[j]),
+				apart * (int64_t)sizeof(T), wide, n);
 		position_after(w, &p, n);
 	}
 	for (int64_t q = 0, n; q < k && !even; q += n) {
@@ -120,11 +126,13 @@ static void panel_along(T *to, const struct yk_windows *w, const T *b, int64_t j
 }
 
 // Packs columns j .. j + many - 1 of b, rows l .. l + k - 1.
-static void pack_windows(T *to, const struct yk_gemm *g, const char *b, int64_t j, int64_t many, int64_t l, int64_t k)
+static void pack_windows(T *to, const struct yk_gemm *g, const char *b, int64_t j, int64_t many,
+			 int64_t l, int64_t k)
 {
 	for (int64_t i = 0; i < many; i += NR)
-		(g->win->along ? panel_along : panel_across)(to + i * k, g->win, (const T *)b, j + i,
-							     many - i < NR ? (int)(many - i) : NR, l, k);
+		(g->win->along ? panel_along :
+				 panel_across)(to + i * k, g->win, (const T *)b, j + i,
+					       many - i < NR ? (int)(many - i) : NR, l, k);
 }
 
 // Writes n numbers to every second element of `to` and leaves the others unchanged; no other thread
@@ -146,14 +154,16 @@ static void put_second(T *to, const T *from, int64_t n)
 
 // Stores finished sums (m,n), rows ld apart, for positions from j on; element c of the result is
 // the beginning of the first row.
-static void put_windows(const struct yk_gemm *g, const T *sums, int64_t ld, int64_t c, int64_t j, int64_t m, int64_t n)
+static void put_windows(const struct yk_gemm *g, const T *sums, int64_t ld, int64_t c, int64_t j,
+			int64_t m, int64_t n)
 {
 	const struct yk_windows *w = g->win;
 	struct position p = position_of(w, j);
 
 	for (int64_t q = 0, many; q < n; q += many) {
 		const int64_t left = w->width - p.x;
-		const int64_t to = c + p.image * w->c_image + p.plane * w->c_plane + p.row * w->c_row + p.x * w->c_x;
+		const int64_t to = c + p.image * w->c_image + p.plane * w->c_plane +
+				   p.row * w->c_row + p.x * w->c_x;
 		many = left < n - q ? left : n - q;
 		if (g->csize == sizeof(T)) {
 			for (int64_t i = 0; i < m; i++) {

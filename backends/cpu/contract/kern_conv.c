@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // CONV, CONV_X and CONV_W as products of a matrix and the windows of an operand, with the packed
 // kernels of CONTRACT. A run copies that operand once, zero-padded, unless its windows are single
-// elements; windows exist only in packed panels. The whole batch is one product. CONV_X takes one product per remainder of the
-// position modulo the stride: the taps that contribute are then evenly spaced, and the stride
-// becomes 1.
+// elements; windows exist only in packed panels. The whole batch is one product. CONV_X takes one
+// product per remainder of the position modulo the stride: the taps that contribute are then evenly
+// spaced, and the stride becomes 1.
 #include "config.h"
 
 #include <stdlib.h>
@@ -72,7 +72,9 @@ static struct line line_without_stride(const struct yk_conv_axis *a, int64_t tap
 // positions in y.
 static struct line remainder_of(const struct yk_conv_axis *a, int64_t taps, int64_t n, int64_t rest)
 {
-	struct line l = { .count = rest < n ? (n - 1 - rest) / a->stride + 1 : 0, .step = 1, .out = rest,
+	struct line l = { .count = rest < n ? (n - 1 - rest) / a->stride + 1 : 0,
+			  .step = 1,
+			  .out = rest,
 			  .out_step = a->stride };
 	int64_t gcd = a->stride, other = a->dilation, k = 0;
 	while (other) {
@@ -94,26 +96,32 @@ static struct line remainder_of(const struct yk_conv_axis *a, int64_t taps, int6
 
 static int64_t parts_along(const struct yoke_op *op, const struct yk_conv_operands *o, int axis)
 {
-	const int64_t stride = yk_conv_axis_of(op, o->x->rank, axis).stride, n = yk_conv_dim(o->x, axis);
+	const int64_t stride = yk_conv_axis_of(op, o->x->rank, axis).stride,
+		      n = yk_conv_dim(o->x, axis);
 	return op->code != YOKE_OP_CONV_X ? 1 : stride < n ? stride : n;
 }
 
 static uint64_t can(const struct yoke_op *op)
 {
-	if (op->nin != 2 || op->nout != 1 || op->map || op->in[0].rank < 3 || op->in[0].rank > 2 + AXES)
+	if (op->nin != 2 || op->nout != 1 || op->map || op->in[0].rank < 3 ||
+	    op->in[0].rank > 2 + AXES)
 		return 0;
 	const struct yk_conv_operands o = yk_conv_operands_of(op);
 	const int rank = o.x->rank, dtype = o.x->dtype;
-	if (o.w->rank != rank || o.y->rank != rank || o.w->dtype != dtype || o.y->dtype != dtype || op->nattr < rank - 1 ||
-	    o.x->kind != YOKE_VIEW_BUFFER || o.w->kind != YOKE_VIEW_BUFFER || o.y->kind != YOKE_VIEW_BUFFER)
+	if (o.w->rank != rank || o.y->rank != rank || o.w->dtype != dtype || o.y->dtype != dtype ||
+	    op->nattr < rank - 1 || o.x->kind != YOKE_VIEW_BUFFER ||
+	    o.w->kind != YOKE_VIEW_BUFFER || o.y->kind != YOKE_VIEW_BUFFER)
 		return 0;
 	if (op->attr[0].i < 1 || (op->code == YOKE_OP_CONV_W && !yk_dense(o.w)))
 		return 0;
-	double parts = 1, copied = (double)o.x->dims[0] * (double)(op->code == YOKE_OP_CONV_X ? o.y : o.x)->dims[1];
+	double parts = 1, copied = (double)o.x->dims[0] *
+				   (double)(op->code == YOKE_OP_CONV_X ? o.y : o.x)->dims[1];
 	// bound: the copy is no longer than the padded operand, or than the result and w
 	for (int i = 0; i < AXES; i++) {
 		const struct yk_conv_axis a = yk_conv_axis_of(op, rank, i);
-		copied *= (double)yk_conv_dim(o.x, i) + (double)yk_conv_dim(o.y, i) * (double)a.stride + (double)yk_conv_dim(o.w, i) * (double)a.dilation;
+		copied *= (double)yk_conv_dim(o.x, i) +
+			  (double)yk_conv_dim(o.y, i) * (double)a.stride +
+			  (double)yk_conv_dim(o.w, i) * (double)a.dilation;
 		parts *= (double)parts_along(op, &o, i);
 	}
 	if (copied > 1e12 || parts > PARTS)
@@ -156,16 +164,19 @@ static bool reads_source_in_place(const struct conv *c, const struct yoke_view *
 	const struct source *s = &c->src;
 	int64_t dense = 1;
 
-	if (v->dtype != (c->wide ? yoke_f64 : yoke_f32) || c->parts != 1 || product_of(c->taps) != 1 || s->step != 1)
+	if (v->dtype != (c->wide ? yoke_f64 : yoke_f32) || c->parts != 1 ||
+	    product_of(c->taps) != 1 || s->step != 1)
 		return false;
 	for (int i = AXES - 1; i >= 0; dense *= s->n[i--])
-		if (s->min[i] || s->extent[i] != s->n[i] || (s->n[i] > 1 && s->stride[2 + i] != dense))
+		if (s->min[i] || s->extent[i] != s->n[i] ||
+		    (s->n[i] > 1 && s->stride[2 + i] != dense))
 			return false;
 	return s->stride[1] == dense && dense >= SLACK;
 }
 
 // thin: only every thin[i]-th element of an axis is used.
-static void take_source(struct conv *c, const struct yoke_view *v, int64_t step, const int64_t *thin)
+static void take_source(struct conv *c, const struct yoke_view *v, int64_t step,
+			const int64_t *thin)
 {
 	struct source *s = &c->src;
 	bool first = true;
@@ -180,7 +191,8 @@ static void take_source(struct conv *c, const struct yoke_view *v, int64_t step,
 		if (is_empty(&c->part[k]))
 			continue;
 		for (int i = 0; i < AXES; i++) {
-			const int64_t lo = lowest(&c->part[k].line[i]), hi = highest(&c->part[k].line[i]);
+			const int64_t lo = lowest(&c->part[k].line[i]),
+				      hi = highest(&c->part[k].line[i]);
 			const int64_t end = s->min[i] + s->extent[i] - 1;
 			const int64_t min = first || lo < s->min[i] ? lo : s->min[i];
 			s->extent[i] = (first || hi > end ? hi : end) - min + 1;
@@ -205,7 +217,8 @@ static void take_source(struct conv *c, const struct yoke_view *v, int64_t step,
 	s->layer = s->row * s->extent[AXES - 2];
 	s->channel = s->layer * s->extent[0];
 	s->image = s->channel * s->channels;
-	c->copy = ((uint64_t)(s->image * s->batch) + SLACK) * (c->wide ? sizeof(double) : sizeof(float));
+	c->copy = ((uint64_t)(s->image * s->batch) + SLACK) *
+		  (c->wide ? sizeof(double) : sizeof(float));
 }
 
 // Tabulates the offsets of a part's taps in the copy, from a group's first channel on: all taps of
@@ -221,12 +234,14 @@ static int64_t *tabulate(const struct conv *c, const struct part *p, int64_t cha
 					const int64_t layer = l[0].off - s->min[0] + h * l[0].by;
 					const int64_t row = l[1].off - s->min[1] + i * l[1].by;
 					const int64_t x = l[2].off - s->min[2] + j * l[2].by;
-					*at++ = k * s->channel + layer * s->layer + row * s->row + x % s->step * s->plane + x / s->step;
+					*at++ = k * s->channel + layer * s->layer + row * s->row +
+						x % s->step * s->plane + x / s->step;
 				}
 	return at;
 }
 
-// Tabulates the offsets of the same taps in the transposed w, for all outputs of a group and its first channel.
+// Tabulates the offsets of the same taps in the transposed w, for all outputs of a group and its
+// first channel.
 static int64_t *tabulate_w(const struct conv *c, const struct part *p, int64_t *at)
 {
 	const struct line *l = p->line;
@@ -234,9 +249,12 @@ static int64_t *tabulate_w(const struct conv *c, const struct part *p, int64_t *
 		for (int64_t h = 0; h < l[0].taps; h++)
 			for (int64_t i = 0; i < l[1].taps; i++)
 				for (int64_t j = 0; j < l[2].taps; j++) {
-					const int64_t layer = k * c->taps[0] + l[0].tap + h * l[0].tap_step;
-					const int64_t row = layer * c->taps[1] + l[1].tap + i * l[1].tap_step;
-					*at++ = (row * c->taps[2] + l[2].tap + j * l[2].tap_step) * c->channels;
+					const int64_t layer =
+						k * c->taps[0] + l[0].tap + h * l[0].tap_step;
+					const int64_t row =
+						layer * c->taps[1] + l[1].tap + i * l[1].tap_step;
+					*at++ = (row * c->taps[2] + l[2].tap + j * l[2].tap_step) *
+						c->channels;
 				}
 	return at;
 }
@@ -261,18 +279,26 @@ static uint64_t round_up(uint64_t bytes)
 }
 
 // Sets up the product of a part, whose windows are defined.
-static void take_product(struct conv *c, struct part *p, const struct yoke_op *op, const struct yk_conv_operands *o)
+static void take_product(struct conv *c, struct part *p, const struct yoke_op *op,
+			 const struct yk_conv_operands *o)
 {
 	struct yk_gemm *g = &p->g;
 	const struct yoke_view *r = &op->out[0];
 	const struct line *l = p->line;
-	const int64_t taps = l[0].taps * l[1].taps * l[2].taps, image = l[0].count * l[1].count * l[2].count;
+	const int64_t taps = l[0].taps * l[1].taps * l[2].taps,
+		      image = l[0].count * l[1].count * l[2].count;
 	const int64_t positions = c->src.batch * image;
 	const bool along = op->code == YOKE_OP_CONV_W;
 
-	*g = (struct yk_gemm){ .batches = c->groups, .rank = 1, .dims = { c->groups },
-			       .dtype = c->wide ? yoke_f64 : yoke_f32, .esize = c->wide ? sizeof(double) : sizeof(float),
-			       .to = r->dtype, .csize = yk_esize(r->dtype), .ak = 1, .win = &p->win };
+	*g = (struct yk_gemm){ .batches = c->groups,
+			       .rank = 1,
+			       .dims = { c->groups },
+			       .dtype = c->wide ? yoke_f64 : yoke_f32,
+			       .esize = c->wide ? sizeof(double) : sizeof(float),
+			       .to = r->dtype,
+			       .csize = yk_esize(r->dtype),
+			       .ak = 1,
+			       .win = &p->win };
 	g->m = op->code == YOKE_OP_CONV_X ? c->channels : c->outputs;
 	g->k = along ? positions : taps * (op->code == YOKE_OP_CONV_X ? c->outputs : c->channels);
 	g->n = along ? taps * c->channels : positions;
@@ -299,10 +325,12 @@ static void take_product(struct conv *c, struct part *p, const struct yoke_op *o
 	p->win.c_row = yk_conv_stride(r, 1) * l[1].out_step;
 	p->win.c_x = yk_conv_stride(r, 2) * l[2].out_step;
 	// treat a plane as one row, and then the image
-	if (p->win.height == 1 || (p->win.row_step == p->win.width && (along || p->win.c_row == p->win.width * p->win.c_x))) {
+	if (p->win.height == 1 || (p->win.row_step == p->win.width &&
+				   (along || p->win.c_row == p->win.width * p->win.c_x))) {
 		p->win.width *= p->win.height;
 		p->win.height = 1;
-		if (p->win.plane_step == p->win.width && (along || p->win.c_plane == p->win.width * p->win.c_x)) {
+		if (p->win.plane_step == p->win.width &&
+		    (along || p->win.c_plane == p->win.width * p->win.c_x)) {
 			p->win.width *= p->win.depth;
 			p->win.depth = 1;
 		}
@@ -327,7 +355,8 @@ static int64_t spatial(const struct yoke_view *v)
 }
 
 // True if the matrix can be read in place.
-static bool reads_a_in_place(const struct conv *c, const struct yoke_op *op, const struct yk_conv_operands *o)
+static bool reads_a_in_place(const struct conv *c, const struct yoke_op *op,
+			     const struct yk_conv_operands *o)
 {
 	const int own = c->wide ? yoke_f64 : yoke_f32;
 	if (o->x->dtype != own)
@@ -352,7 +381,8 @@ static struct conv *build(const struct yoke_op *op)
 	const int64_t channels = o.w->dims[1], outputs = o.w->dims[0] / groups;
 	const bool x = op->code == YOKE_OP_CONV_X;
 	const int64_t taps = spatial(o.w), entries = (x ? outputs : channels) * taps;
-	struct conv *c = calloc(1, sizeof *c + (size_t)parts * sizeof *c->part + (size_t)(x ? 2 * entries : entries) * sizeof *c->at);
+	struct conv *c = calloc(1, sizeof *c + (size_t)parts * sizeof *c->part +
+					   (size_t)(x ? 2 * entries : entries) * sizeof *c->at);
 
 	if (!c)
 		return NULL;
@@ -374,8 +404,10 @@ static struct conv *build(const struct yoke_op *op)
 	for (int64_t k = 0; k < parts; k++) {
 		int64_t rest = k;
 		for (int i = AXES - 1; i >= 0; rest /= along[i--])
-			c->part[k].line[i] = x ? remainder_of(&axis[i], c->taps[i], yk_conv_dim(o.x, i), rest % along[i]) :
-						 line_without_stride(&axis[i], c->taps[i], yk_conv_dim(o.y, i));
+			c->part[k].line[i] =
+				x ? remainder_of(&axis[i], c->taps[i], yk_conv_dim(o.x, i),
+						 rest % along[i]) :
+				    line_without_stride(&axis[i], c->taps[i], yk_conv_dim(o.y, i));
 	}
 	take_source(c, x ? o.y : o.x, x ? 1 : axis[AXES - 1].stride, thin);
 	for (int i = 0; i < AXES; i++)
@@ -410,7 +442,8 @@ static uint64_t workspace(const struct yoke_op *op, uint32_t impl)
 	uint64_t bytes = 0;
 
 	if (p)
-		bytes = impl == WINOGRAD ? ISA(yk_winograd_bytes)(p) : round_up(c->copy) + round_up(c->a) + c->max;
+		bytes = impl == WINOGRAD ? ISA(yk_winograd_bytes)(p) :
+					   round_up(c->copy) + round_up(c->a) + c->max;
 	free(p);
 	return bytes;
 }
@@ -425,17 +458,19 @@ static void take_second(float *to, const float *from, int64_t n)
 	int64_t i = 0;
 
 	for (; i + 8 < n; i += 8)
-		*(eight *)(to + i) = YK_SHUFFLE(*(const eight *)(from + 2 * i), *(const eight *)(from + 2 * i + 8),
-					     0, 2, 4, 6, 8, 10, 12, 14);
+		*(eight *)(to + i) =
+			YK_SHUFFLE(*(const eight *)(from + 2 * i),
+				   *(const eight *)(from + 2 * i + 8), 0, 2, 4, 6, 8, 10, 12, 14);
 	for (; i + 4 < n; i += 4)
-		*(four *)(to + i) = YK_SHUFFLE(*(const four *)(from + 2 * i), *(const four *)(from + 2 * i + 4),
-					    0, 2, 4, 6);
+		*(four *)(to + i) = YK_SHUFFLE(*(const four *)(from + 2 * i),
+					       *(const four *)(from + 2 * i + 4), 0, 2, 4, 6);
 	for (; i < n; i++)
 		to[i] = from[2 * i];
 }
 
 // Loads n elements of dtype, `stride` apart, as T to element `at` of `to`.
-static void take(const struct conv *c, char *to, int64_t at, int dtype, const char *from, int64_t stride, int64_t n)
+static void take(const struct conv *c, char *to, int64_t at, int dtype, const char *from,
+		 int64_t stride, int64_t n)
 {
 	if (c->wide) {
 		for (int64_t i = 0; i < n; i++)
@@ -452,7 +487,8 @@ static void take(const struct conv *c, char *to, int64_t at, int dtype, const ch
 			((float *)to)[at + i] = yk_f32_of_f16(((const uint16_t *)from)[i * stride]);
 	} else {
 		for (int64_t i = 0; i < n; i++)
-			((float *)to)[at + i] = yk_f32_of_bf16(((const uint16_t *)from)[i * stride]);
+			((float *)to)[at + i] =
+				yk_f32_of_bf16(((const uint16_t *)from)[i * stride]);
 	}
 }
 
@@ -484,12 +520,15 @@ static void copy_channel(const struct job *job, int64_t channel)
 	const struct conv *c = job->c;
 	const struct source *s = &c->src;
 	const int64_t size = (int64_t)yk_esize(s->dtype), base = channel * s->channel;
-	const char *from = job->from + (channel / s->channels * s->stride[0] + channel % s->channels * s->stride[1]) * size;
+	const char *from = job->from + (channel / s->channels * s->stride[0] +
+					channel % s->channels * s->stride[1]) *
+					       size;
 
 	for (int64_t i = 0; i < s->extent[0] * s->extent[1]; i++) {
 		const int64_t z = i / s->extent[1], y = i % s->extent[1];
 		const int64_t layer = z + s->min[0], line = y + s->min[1], to = base + i * s->row;
-		if (!(s->read[0] >> z % c->part[0].line[0].step % 64 & 1) || !(s->read[1] >> y % c->part[0].line[1].step % 64 & 1))
+		if (!(s->read[0] >> z % c->part[0].line[0].step % 64 & 1) ||
+		    !(s->read[1] >> y % c->part[0].line[1].step % 64 & 1))
 			continue;
 		if (layer < 0 || layer >= s->n[0] || line < 0 || line >= s->n[1]) {
 			zero(c, job->to, to, s->row);
@@ -506,7 +545,9 @@ static void copy_channel(const struct job *job, int64_t channel)
 			end = end < first ? first : end < s->plane ? end : s->plane;
 			zero(c, job->to, at, first);
 			take(c, job->to, at + first, s->dtype,
-			     from + (layer * s->stride[2] + line * s->stride[3] + (off + first * s->step) * s->stride[4]) * size,
+			     from + (layer * s->stride[2] + line * s->stride[3] +
+				     (off + first * s->step) * s->stride[4]) *
+					     size,
 			     s->step * s->stride[4], end - first);
 			zero(c, job->to, at + end, s->plane - end);
 		}
@@ -526,17 +567,22 @@ static void copy_item(void *arg, int64_t item)
 static void copy_output(const struct job *job, int64_t i)
 {
 	const struct yoke_view *v = yk_conv_operands_of(job->op).y;
-	const int64_t size = (int64_t)yk_esize(v->dtype), all = spatial(v), cols = yk_conv_stride(v, 2);
-	const int64_t layers = yk_conv_stride(v, 0), rows = yk_conv_stride(v, 1), height = yk_conv_dim(v, 1);
-	const bool whole = rows == yk_conv_dim(v, 2) * cols && (yk_conv_dim(v, 0) == 1 || layers == height * rows);
+	const int64_t size = (int64_t)yk_esize(v->dtype), all = spatial(v),
+		      cols = yk_conv_stride(v, 2);
+	const int64_t layers = yk_conv_stride(v, 0), rows = yk_conv_stride(v, 1),
+		      height = yk_conv_dim(v, 1);
+	const bool whole = rows == yk_conv_dim(v, 2) * cols &&
+			   (yk_conv_dim(v, 0) == 1 || layers == height * rows);
 	const int64_t length = whole ? all : yk_conv_dim(v, 2), lines = length ? all / length : 0;
 	int64_t at = i * v->dims[0] * all;
 
 	for (int64_t b = 0; b < job->c->src.batch; b++)
 		for (int64_t y = 0; y < lines; y++, at += length)
 			take(job->c, job->to, at, v->dtype,
-			     job->from + (b * v->strides[0] + i * v->strides[1] + y / height * layers + y % height * rows) * size, cols,
-			     length);
+			     job->from + (b * v->strides[0] + i * v->strides[1] +
+					  y / height * layers + y % height * rows) *
+						 size,
+			     cols, length);
 }
 
 // to[tap][channel] = from[channel][tap]
@@ -560,7 +606,8 @@ static void copy_taps(const struct job *job, int64_t i)
 	const int64_t taps = product_of(c->taps), each = c->channels * taps;
 
 	if (turned && whole && v->dtype == yoke_f32) {
-		transpose_taps((float *)job->to + i * each, (const float *)job->from + i * each, c->channels, taps);
+		transpose_taps((float *)job->to + i * each, (const float *)job->from + i * each,
+			       c->channels, taps);
 		return;
 	}
 	if (!turned && whole) {
@@ -568,7 +615,8 @@ static void copy_taps(const struct job *job, int64_t i)
 		return;
 	}
 	for (int64_t k = 0; k < each; k++) {
-		const int64_t tap = k % taps, to = i * each + (turned ? tap * c->channels + k / taps : k);
+		const int64_t tap = k % taps,
+			      to = i * each + (turned ? tap * c->channels + k / taps : k);
 		int64_t from = i * v->strides[0] + k / taps * v->strides[1], rest = tap;
 		for (int d = AXES - 1; d >= 0; rest /= c->taps[d--])
 			from += rest % c->taps[d] * yk_conv_stride(v, d);
@@ -590,10 +638,12 @@ static void clear_item(void *arg, int64_t item)
 {
 	const struct job *job = arg;
 	const struct yoke_view *v = &job->op->out[0];
-	const int64_t size = (int64_t)yk_esize(v->dtype), n = yk_elements(v), end = (item + 1) * job->each < n ? (item + 1) * job->each : n;
+	const int64_t size = (int64_t)yk_esize(v->dtype), n = yk_elements(v),
+		      end = (item + 1) * job->each < n ? (item + 1) * job->each : n;
 
 	if (yk_dense(v)) {
-		memset((char *)yk_ptr(v) + item * job->each * size, 0, (size_t)((end - item * job->each) * size));
+		memset((char *)yk_ptr(v) + item * job->each * size, 0,
+		       (size_t)((end - item * job->each) * size));
 		return;
 	}
 	for (int64_t i = item * job->each; i < end; i++) {
@@ -630,7 +680,8 @@ static int run_implicit(struct conv *c, const struct yoke_op *op)
 		clear(op);
 	if (!yk_elements(&op->in[0]) || !yk_elements(&op->in[1]))
 		return 0;
-	char *memory = op->workspace.kind == YOKE_VIEW_NONE ? NULL : yk_ptr(&op->workspace), *a = memory + round_up(c->copy);
+	char *memory = op->workspace.kind == YOKE_VIEW_NONE ? NULL : yk_ptr(&op->workspace),
+	     *a = memory + round_up(c->copy);
 	const struct yoke_view *from = op->code == YOKE_OP_CONV_X ? o.y : o.x;
 	const struct yoke_view *of_a = op->code == YOKE_OP_CONV_W ? o.y : o.w;
 	struct job job = { .c = c, .op = op, .from = yk_ptr(from), .to = memory };
@@ -665,5 +716,8 @@ static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
 	return impl == WINOGRAD ? ISA(yk_winograd_run)(prepared, op) : run_implicit(prepared, op);
 }
 
-YK_KERNEL(conv, CONV, CONV_X, CONV_W) = { .can = can, .workspace = workspace, .prepare = prepare, .run = run,
-					.impl = { "winograd", "implicit" } };
+YK_KERNEL(conv, CONV, CONV_X, CONV_W) = { .can = can,
+					  .workspace = workspace,
+					  .prepare = prepare,
+					  .run = run,
+					  .impl = { "winograd", "implicit" } };

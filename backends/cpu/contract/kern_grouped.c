@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// GROUPED and GROUPED_BACKWARD: one product per group of rows, with the kernels of CONTRACT. A group's
-// rows are read in place. Group sizes are known only when the op runs, so nothing else depends on
-// them.
+// GROUPED and GROUPED_BACKWARD: one product per group of rows, with the kernels of CONTRACT. A
+// group's rows are read in place. Group sizes are known only when the op runs, so nothing else
+// depends on them.
 #include "config.h"
 
 #include <stdlib.h>
@@ -43,12 +43,19 @@ static struct yoke_view transposed_view(const struct yoke_view *v)
 
 static struct yoke_op product_of(const struct yoke_view *in, const struct yoke_view *out)
 {
-	return (struct yoke_op){ .size = sizeof(struct yoke_op), .code = YOKE_OP_CONTRACT, .nattr = 2, .nout = 1, .nin = 2,
-				 .out = out, .in = in, .attr = { { .i = out->dtype }, { .i = 1 } } };
+	return (struct yoke_op){ .size = sizeof(struct yoke_op),
+				 .code = YOKE_OP_CONTRACT,
+				 .nattr = 2,
+				 .nout = 1,
+				 .nin = 2,
+				 .out = out,
+				 .in = in,
+				 .attr = { { .i = out->dtype }, { .i = 1 } } };
 }
 
 // Sets the operands of group e's product.
-static void group(const struct yoke_op *op, int64_t e, int64_t from, int64_t n, struct yoke_view *in, struct yoke_view *out)
+static void group(const struct yoke_op *op, int64_t e, int64_t from, int64_t n,
+		  struct yoke_view *in, struct yoke_view *out)
 {
 	in[0] = rows_of(&op->in[0], from, n);
 	if (op->code == YOKE_OP_GROUPED) {
@@ -69,10 +76,12 @@ static uint64_t can(const struct yoke_op *op)
 	struct yoke_view in[2], out;
 	if (op->nin != 3 || op->nout != 1 || (!back && op->nattr < 1))
 		return 0;
-	const struct yoke_view *x = &op->in[0], *w = &op->in[1], *first = &op->in[2], *y = &op->out[0];
-	if (x->kind != YOKE_VIEW_BUFFER || w->kind != YOKE_VIEW_BUFFER || first->kind != YOKE_VIEW_BUFFER ||
-	    y->kind != YOKE_VIEW_BUFFER || x->rank != 2 || w->rank != (back ? 2 : 3) || y->rank != (back ? 3 : 2) ||
-	    first->rank != 1 || first->dtype != yoke_i64 || first->dims[0] < 1)
+	const struct yoke_view *x = &op->in[0], *w = &op->in[1], *first = &op->in[2],
+			       *y = &op->out[0];
+	if (x->kind != YOKE_VIEW_BUFFER || w->kind != YOKE_VIEW_BUFFER ||
+	    first->kind != YOKE_VIEW_BUFFER || y->kind != YOKE_VIEW_BUFFER || x->rank != 2 ||
+	    w->rank != (back ? 2 : 3) || y->rank != (back ? 3 : 2) || first->rank != 1 ||
+	    first->dtype != yoke_i64 || first->dims[0] < 1)
 		return 0;
 	group(op, 0, 0, x->dims[0], in, &out);
 	const struct yoke_op p = product_of(in, &out);
@@ -87,7 +96,8 @@ static uint64_t workspace(const struct yoke_op *op, uint32_t impl)
 	for (int64_t n = op->in[0].dims[0]; n > 0; n /= 2) {
 		group(op, 0, 0, n, in, &out);
 		const struct yoke_op p = product_of(in, &out);
-		const uint64_t bytes = ISA(yk_contract).workspace ? ISA(yk_contract).workspace(&p, impl) : 0;
+		const uint64_t bytes =
+			ISA(yk_contract).workspace ? ISA(yk_contract).workspace(&p, impl) : 0;
 		max = bytes > max ? bytes : max;
 	}
 	return max;
@@ -98,7 +108,9 @@ static void clear(const struct yoke_view *v)
 	const size_t size = yk_esize(v->dtype);
 	for (int64_t i = 0; i < v->dims[0]; i++)
 		for (int64_t k = 0; k < v->dims[1]; k++)
-			memset((char *)yk_ptr(v) + (i * v->strides[0] + k * v->strides[1]) * (int64_t)size, 0, size);
+			memset((char *)yk_ptr(v) +
+				       (i * v->strides[0] + k * v->strides[1]) * (int64_t)size,
+			       0, size);
 }
 
 static int one(const struct yoke_op *op, int64_t e, int64_t from, int64_t n)
@@ -111,14 +123,20 @@ static int one(const struct yoke_op *op, int64_t e, int64_t from, int64_t n)
 	}
 	struct yoke_op p = product_of(in, &out);
 	const uint64_t bytes = ISA(yk_contract).workspace ? ISA(yk_contract).workspace(&p, 0) : 0;
-	const bool own = bytes && (op->workspace.kind != YOKE_VIEW_BUFFER || bytes > workspace(op, 0));
-	struct yk_segment extra = { .base = own ? aligned_alloc(64, (bytes + 63) / 64 * 64) : NULL, .bytes = bytes };
+	const bool own =
+		bytes && (op->workspace.kind != YOKE_VIEW_BUFFER || bytes > workspace(op, 0));
+	struct yk_segment extra = { .base = own ? aligned_alloc(64, (bytes + 63) / 64 * 64) : NULL,
+				    .bytes = bytes };
 	void *prepared = own && !extra.base ? NULL : ISA(yk_contract).prepare(&p, 0);
 	int err = prepared ? 0 : yk_cpu_fail(YOKE_ENOMEM, "grouped_matmul: no memory for a group");
 	p.workspace = op->workspace;
 	if (own)
-		p.workspace = (struct yoke_view){ .segment = &extra, .kind = YOKE_VIEW_BUFFER, .dtype = yoke_u8, .rank = 1,
-						  .dims = { (int64_t)bytes }, .strides = { 1 } };
+		p.workspace = (struct yoke_view){ .segment = &extra,
+						  .kind = YOKE_VIEW_BUFFER,
+						  .dtype = yoke_u8,
+						  .rank = 1,
+						  .dims = { (int64_t)bytes },
+						  .strides = { 1 } };
 	if (!err)
 		err = ISA(yk_contract).run(&p, 0, prepared);
 	free(prepared);
@@ -129,7 +147,8 @@ static int one(const struct yoke_op *op, int64_t e, int64_t from, int64_t n)
 static int64_t begin_of(const struct yoke_view *first, int64_t e)
 {
 	int64_t row;
-	memcpy(&row, (const char *)yk_ptr(first) + e * first->strides[0] * (int64_t)sizeof row, sizeof row);
+	memcpy(&row, (const char *)yk_ptr(first) + e * first->strides[0] * (int64_t)sizeof row,
+	       sizeof row);
 	return row;
 }
 
@@ -145,13 +164,16 @@ static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
 	for (int64_t e = 0; e <= groups; e++) {
 		const int64_t from = begin_of(first, e);
 		if (from < last || from > rows)
-			return yk_cpu_fail(YOKE_ERANGE, "grouped_matmul: group %lld begins at row %lld, which is not in %lld..%lld",
-					   (long long)e, (long long)from, (long long)last, (long long)rows);
+			return yk_cpu_fail(
+				YOKE_ERANGE,
+				"grouped_matmul: group %lld begins at row %lld, which is not in %lld..%lld",
+				(long long)e, (long long)from, (long long)last, (long long)rows);
 		last = from;
 	}
 	if (!back) { // rows in no group
 		const int64_t from = begin_of(first, 0);
-		const struct yoke_view before = rows_of(&op->out[0], 0, from), after = rows_of(&op->out[0], last, rows - last);
+		const struct yoke_view before = rows_of(&op->out[0], 0, from),
+				       after = rows_of(&op->out[0], last, rows - last);
 		clear(&before);
 		clear(&after);
 	}
@@ -163,5 +185,8 @@ static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
 	return err;
 }
 
-YK_KERNEL(grouped, GROUPED) = { .can = can, .workspace = workspace, .run = run, .impl = { "products" } };
-YK_KERNEL(grouped_backward, GROUPED_BACKWARD) = { .can = can, .workspace = workspace, .run = run, .impl = { "products" } };
+YK_KERNEL(grouped,
+	  GROUPED) = { .can = can, .workspace = workspace, .run = run, .impl = { "products" } };
+YK_KERNEL(grouped_backward, GROUPED_BACKWARD) = {
+	.can = can, .workspace = workspace, .run = run, .impl = { "products" }
+};

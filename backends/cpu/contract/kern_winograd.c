@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions with 3x3 taps and no stride by Winograd's algorithm F(4x4, 3x3): tiles of 4x4 outputs
-// take 36 products per pair of channels instead of 144. The operands of a chunk of tiles are
-// transformed to 36 matrices (tiles, channels), which a work item multiplies with its transformed
-// taps; the sums are transformed back in the item's scratch. CONV_X is a convolution of the
-// cotangents with the turned taps. CONV_W multiplies transformed cotangents with transformed inputs
-// and sums over tiles. Sums over channels and tiles are ordered by shape alone.
+// Convolutions with 3x3 taps and no stride by Winograd's algorithm F(4x4, 3x3): tiles of 4x4
+// outputs take 36 products per pair of channels instead of 144. The operands of a chunk of tiles
+// are transformed to 36 matrices (tiles, channels), which a work item multiplies with its
+// transformed taps; the sums are transformed back in the item's scratch. CONV_X is a convolution of
+// the cotangents with the turned taps. CONV_W multiplies transformed cotangents with transformed
+// inputs and sums over tiles. Sums over channels and tiles are ordered by shape alone.
 #include "config.h"
 
 #include <limits.h>
@@ -21,8 +21,8 @@
 
 enum {
 	PRODUCTS = POINTS * POINTS,
-	// channels of a block of transformed operands; also the length of chains of sums, which bounds
-	// their error
+	// channels of a block of transformed operands; also the length of chains of sums, which
+	// bounds their error
 	BLOCK = 32,
 	CHAIN = 64,   // the same of tiles
 	OUTPUTS = 32, // outputs of a work item

@@ -111,7 +111,8 @@ static uint64_t can(const struct yoke_op *op)
 	for (uint32_t i = 0; i < op->nin; i++)
 		if (op->in[i].kind != YOKE_VIEW_BUFFER && i < 6)
 			return 0;
-	return (dtype == yoke_f32 || dtype == yoke_f64) && op->in[1].dtype == yoke_i64 && op->nattr >= 1;
+	return (dtype == yoke_f32 || dtype == yoke_f64) && op->in[1].dtype == yoke_i64 &&
+	       op->nattr >= 1;
 }
 
 // Are lengths and targets in range? Else an error.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Many Fourier transforms at a time, one per vector lane: elements are loaded into lanes, transformed
-// by the passes of kern_fft_passes.h and stored. Included after it.
+// Many Fourier transforms at a time, one per vector lane: elements are loaded into lanes,
+// transformed by the passes of kern_fft_passes.h and stored. Included after it.
 
 // ---- loading and storing lanes ----
 
@@ -28,8 +28,9 @@ static inline __attribute__((always_inline)) void FFT(transpose)(const FOUR x[4]
 }
 #endif
 
-// The end of a cache line's worth of elements from j on, in pairs: all are moved for four rows before
-// the next four, because rows that are a power of two apart compete for the same lines of L1.
+// The end of a cache line's worth of elements from j on, in pairs: all are moved for four rows
+// before the next four, because rows that are a power of two apart compete for the same lines of
+// L1.
 static inline int64_t FFT(line_end)(int64_t j, int64_t n)
 {
 	const int64_t end = j + 64 / (2 * (int64_t)sizeof(REAL));
@@ -152,8 +153,8 @@ static void FFT(store)(const V *from, int64_t n, const struct FFT(side) * a, con
 
 // ---- real numbers ----
 
-// z [h], the transform of pairs of 2 h real numbers -> their spectrum [h + 1], times `weight` but at
-// the ends
+// z [h], the transform of pairs of 2 h real numbers -> their spectrum [h + 1], times `weight` but
+// at the ends
 static void FFT(split)(const V *z, V *to, int64_t h, const REAL *turn, REAL weight)
 {
 	const REAL f = weight / 2;
@@ -173,8 +174,8 @@ static void FFT(split)(const V *z, V *to, int64_t h, const REAL *turn, REAL weig
 	}
 }
 
-// The reverse: x [h + 1] -> z [h] with re and im exchanged, whose forward transform then gives pairs,
-// exchanged
+// The reverse: x [h + 1] -> z [h] with re and im exchanged, whose forward transform then gives
+// pairs, exchanged
 static void FFT(join)(const V *x, V *z, int64_t h, const REAL *turn, REAL weight)
 {
 	const REAL f = weight / 2;

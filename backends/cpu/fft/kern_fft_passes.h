@@ -3,8 +3,9 @@
 // transform of its own, so that no step exchanges lanes. Included first by kern_fft.c, once per
 // precision, after vec_f32.h or vec_f64.h, with FFT(name).
 //
-// Complex vectors are pairs: element k of a buffer is x[2 k] (re) and x[2 k + 1] (im). All transforms
-// are forward, exp(-2 pi i jk / n); the others exchange re and im of operands and results.
+// Complex vectors are pairs: element k of a buffer is x[2 k] (re) and x[2 k + 1] (im). All
+// transforms are forward, exp(-2 pi i jk / n); the others exchange re and im of operands and
+// results.
 
 enum { FFT(max_factors) = 32 };
 #define MAX_FACTORS FFT(max_factors)
@@ -21,8 +22,9 @@ struct FFT(lanes) {
 struct FFT(flat) {
 	struct FFT(lanes) a, b;
 	int64_t n, m;
-	int64_t fine,
-		coarse; // twiddle factors exp(-2 pi i k l / m), l < b, for k = 0 .. fine - 1 and multiples of `fine`
+	// twiddle factors exp(-2 pi i k l / m), l < b, for k = 0 .. fine - 1 and multiples of
+	// `fine`
+	int64_t fine, coarse;
 	const REAL *near, *far; // [fine][2][b padded to lanes], [coarse][2][b]
 	const REAL *chirp, *spectrum;
 };

@@ -109,13 +109,14 @@ bool yk_topology_new(hwloc_topology_t *to)
 	last = other;
 #if HWLOC_API_VERSION >= 0x00020100
 	if (err >= 0 && !yk_lists_processors() && !getenv("HWLOC_FSROOT")) // it would only complain
-		hwloc_topology_set_components(*to, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, "linux");
+		hwloc_topology_set_components(*to, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST,
+					      "linux");
 #endif
 	return err >= 0;
 }
 
-// Divides the processors by node. Each belongs to the first node that lists it: nodes of fast and of large memory
-// may have the same processors. Those of no node are added to the first domain.
+// Divides the processors by node. Each belongs to the first node that lists it: nodes of fast and
+// of large memory may have the same processors. Those of no node are added to the first domain.
 static void divide(struct yk_cores *c, hwloc_topology_t topology)
 {
 	struct yk_processors left = yk_processors_like(&c->set);

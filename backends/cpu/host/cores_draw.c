@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The choice of processors as text for `yoke info`: a line per memory node and kind of core, and one
-// with the limits.
+// The choice of processors as text for `yoke info`: a line per memory node and kind of core, and
+// one with the limits.
 #include "config.h"
 
 #include <stdio.h>
@@ -34,8 +34,8 @@ static hwloc_bitmap_t bitmap_of(const struct yk_processors *s)
 	return set;
 }
 
-// "node 0, package 0, 2 L3 caches of 32 MiB: "; first: the first of the nodes that these processors use as their
-// own, NULL: there is none.
+// "node 0, package 0, 2 L3 caches of 32 MiB: "; first: the first of the nodes that these processors
+// use as their own, NULL: there is none.
 static void draw_place(FILE *to, hwloc_topology_t t, hwloc_obj_t first,
 		       hwloc_const_bitmap_t processors)
 {
@@ -87,8 +87,8 @@ static int threads_on(const struct yk_cores *c, hwloc_const_bitmap_t processors)
 	return n;
 }
 
-// "8 cores, 16 processors, threads on 0-7", or "2 threads on 0-7" if there are fewer threads than processors for
-// them; kind: " of the fastest kind", ..
+// "8 cores, 16 processors, threads on 0-7", or "2 threads on 0-7" if there are fewer threads than
+// processors for them; kind: " of the fastest kind", ..
 static void draw_cores(FILE *to, hwloc_topology_t t, hwloc_const_bitmap_t all, const char *kind,
 		       const struct threads *threads)
 {
@@ -159,8 +159,8 @@ static void draw_node(FILE *to, hwloc_topology_t t, hwloc_obj_t node,
 #endif
 }
 
-// Each processor is drawn once, with the first node that lists it: nodes of fast and of large memory may have the
-// same processors, and a control group may exclude the node of others.
+// Each processor is drawn once, with the first node that lists it: nodes of fast and of large
+// memory may have the same processors, and a control group may exclude the node of others.
 static void draw_nodes(FILE *to, hwloc_topology_t t, const struct threads *threads)
 {
 	hwloc_bitmap_t left = hwloc_bitmap_dup(hwloc_topology_get_topology_cpuset(t)),
@@ -187,7 +187,8 @@ static void draw_topology(FILE *to, const struct yk_cores *c)
 	if (used && yk_topology_new(&t)) {
 		hwloc_topology_set_all_types_filter(t, HWLOC_TYPE_FILTER_KEEP_NONE);
 		// groups: nodes within packages
-		hwloc_topology_set_type_filter(t, HWLOC_OBJ_GROUP, HWLOC_TYPE_FILTER_KEEP_STRUCTURE);
+		hwloc_topology_set_type_filter(t, HWLOC_OBJ_GROUP,
+					       HWLOC_TYPE_FILTER_KEEP_STRUCTURE);
 		hwloc_topology_set_type_filter(t, HWLOC_OBJ_PACKAGE, HWLOC_TYPE_FILTER_KEEP_ALL);
 		hwloc_topology_set_type_filter(t, HWLOC_OBJ_L3CACHE, HWLOC_TYPE_FILTER_KEEP_ALL);
 		hwloc_topology_set_type_filter(t, HWLOC_OBJ_CORE, HWLOC_TYPE_FILTER_KEEP_ALL);

@@ -46,7 +46,8 @@ int yk_cpu_fail(int code, const char *fmt, ...)
 
 void yk_cpu_promoted(uint64_t rows)
 {
-	if (yk_cpu_host && yk_cpu_host->size >= offsetof(struct yoke_host, promoted) + sizeof yk_cpu_host->promoted)
+	if (yk_cpu_host && yk_cpu_host->size >= offsetof(struct yoke_host, promoted) +
+							sizeof yk_cpu_host->promoted)
 		yk_cpu_host->promoted(rows);
 }
 

@@ -60,8 +60,8 @@ int yk_cpu_fill(void *queue, void *segment, uint64_t offset, uint64_t bytes, con
 
 // Lists the kernel builds that the processor and the operating system support, best last.
 int yk_isa_usable(const struct yk_isa *list[3]);
-// The same, plus the levels above them, which differ in bf16 contractions and, with AMX, in products
-// with quantized weights.
+// The same, plus the levels above them, which differ in bf16 contractions and, with AMX, in
+// products with quantized weights.
 enum { YK_ISA_LEVELS = 5 };
 int yk_isa_levels(const struct yk_isa *list[YK_ISA_LEVELS]);
 // kern_contract_amx.c: true if a test product with AMX tiles is correct.
@@ -85,13 +85,15 @@ int yk_team_size_of(uint32_t device);
 bool yk_team_alone(bool);
 // Number of NUMA nodes whose processors the calling thread's team uses, at least 1.
 int yk_team_nodes(void);
-// The item at which node k's interval of n items begins: t of every `all` threads are on nodes before k.
+// The item at which node k's interval of n items begins: t of every `all` threads are on nodes
+// before k.
 int64_t yk_team_share(int64_t n, int64_t t, int64_t all);
 const struct yk_cores *yk_team_cores(void);
 
 // ---- cores.c ----
 
-// Limits on the number of threads, besides affinity; 0: no limit by the control group, or by the setting.
+// Limits on the number of threads, besides affinity; 0: no limit by the control group, or by the
+// setting.
 struct yk_cores_limits {
 	int online, quota, setting; // numbers of processors
 };
@@ -120,8 +122,8 @@ void yk_cores_find(struct yk_cores *); // with the limits of this process
 void yk_cores_fini(struct yk_cores *);
 // Assigns n threads to the domains, in proportion to their processors.
 void yk_domains_assign(struct yk_domain *, int domains, int n);
-// cores_draw.c: lines that say which processors there are and which of them run threads; NULL: no memory.  The
-// caller frees the text.
+// cores_draw.c: lines that say which processors there are and which of them run threads; NULL: no
+// memory.  The caller frees the text.
 char *yk_cores_draw(const struct yk_cores *);
 // Declares the setting early, so that it is listed before anything runs.
 void yk_cores_declare(void);

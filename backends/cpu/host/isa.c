@@ -69,8 +69,9 @@ static bool runs_amx(void)
 	if (works < 0) {
 		works = yk_amx_works_amx() && yk_amx_bytes_work_amx();
 		if (!works)
-			yk_cpu_warn("the processor reports AMX, but a test product is wrong; AMX is not "
-				    "used");
+			yk_cpu_warn(
+				"the processor reports AMX, but a test product is wrong; AMX is not "
+				"used");
 	}
 	return works;
 }
@@ -172,17 +173,20 @@ static const struct {
 #ifdef HAVE_SVE
 	{ &yk_isa_sve256, "SVE with vectors of 256 bits", runs_sve256, NULL, false },
 #ifdef HAVE_ARM_BF16
-	{ &yk_isa_sve256_bf16, "SVE with vectors of 256 bits and BF16", runs_sve256_bf16, NULL, true },
+	{ &yk_isa_sve256_bf16, "SVE with vectors of 256 bits and BF16", runs_sve256_bf16, NULL,
+	  true },
 #endif
 	{ &yk_isa_sve512, "SVE with vectors of 512 bits", runs_sve512, NULL, false },
 #ifdef HAVE_ARM_BF16
-	{ &yk_isa_sve512_bf16, "SVE with vectors of 512 bits and BF16", runs_sve512_bf16, NULL, true },
+	{ &yk_isa_sve512_bf16, "SVE with vectors of 512 bits and BF16", runs_sve512_bf16, NULL,
+	  true },
 #endif
 #endif
 #endif
 #ifdef YK_RVV
 	{ &yk_isa_rvv, "the vector extension (V 1.0)", runs_rvv, NULL, false },
-	{ &yk_isa_rvv256, "the vector extension (V 1.0) with vectors of 256 bits", runs_rvv256, NULL, false },
+	{ &yk_isa_rvv256, "the vector extension (V 1.0) with vectors of 256 bits", runs_rvv256,
+	  NULL, false },
 #endif
 };
 

@@ -9,7 +9,10 @@
 #include "frame.h"
 
 static const struct yoke_setting isa = {
-	sizeof isa, "cpu.isa", "string", "",
+	sizeof isa,
+	"cpu.isa",
+	"string",
+	"",
 	"instruction set of the CPU backend: base, avx2, avx512, avx512_bf16, amx, neon_bf16, sve256, sve512, rvv, rvv256; "
 	"empty: the best",
 };
@@ -20,7 +23,10 @@ static const struct yoke_setting stream = {
 };
 
 static const struct yoke_setting entry = {
-	sizeof entry, "cpu.resolvent_entry", "string", "auto",
+	sizeof entry,
+	"cpu.resolvent_entry",
+	"string",
+	"auto",
 	"how values entering chunks of a resolvent's row are found: auto, disc (a bound, where it suffices), "
 	"matrices (products over all chunks)",
 };
@@ -31,7 +37,10 @@ static const struct yoke_setting chunk = {
 };
 
 static const struct yoke_setting qmatmul = {
-	sizeof qmatmul, "qmatmul", "string", "int16",
+	sizeof qmatmul,
+	"qmatmul",
+	"string",
+	"int16",
 	"activations in the CPU's products with quantized weights: int16; or int8, faster and less exact",
 };
 
@@ -63,7 +72,8 @@ static int read_activations(void)
 	yk_int8_activations = !strcmp(value, "int8");
 	if (yk_int8_activations || !strcmp(value, "int16"))
 		return 0;
-	return yk_cpu_fail(YOKE_EINVAL, "qmatmul=%s: unknown activations; valid are int16 or int8", value);
+	return yk_cpu_fail(YOKE_EINVAL, "qmatmul=%s: unknown activations; valid are int16 or int8",
+			   value);
 }
 
 const char *yk_cpu_settings_read(void)
@@ -72,6 +82,8 @@ const char *yk_cpu_settings_read(void)
 
 	yk_stream_bytes = strtoll(yk_cpu_setting(&stream), NULL, 10);
 	yk_chain_length = strtoll(yk_cpu_setting(&chunk), NULL, 10);
-	yk_chain_entry = *how == 'd' ? YK_ENTRY_DISC : *how == 'm' ? YK_ENTRY_MATRICES : YK_ENTRY_AUTO;
+	yk_chain_entry = *how == 'd' ? YK_ENTRY_DISC :
+			 *how == 'm' ? YK_ENTRY_MATRICES :
+				       YK_ENTRY_AUTO;
 	return read_activations() < 0 ? NULL : yk_cpu_setting(&isa);
 }

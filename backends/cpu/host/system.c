@@ -156,7 +156,14 @@ struct yk_arm yk_arm_features(void)
 	struct yk_arm has = { 0 };
 #ifdef __aarch64__
 	// of the kernel's ABI, which older headers of the C library lack
-	enum { DOT = 1 << 20, SVE = 1 << 22, I8MM_2 = 1 << 13, BF16_2 = 1 << 14, SVE_GET_VL = 51, BYTES = 0xffff };
+	enum {
+		DOT = 1 << 20,
+		SVE = 1 << 22,
+		I8MM_2 = 1 << 13,
+		BF16_2 = 1 << 14,
+		SVE_GET_VL = 51,
+		BYTES = 0xffff
+	};
 	const unsigned long words = getauxval(AT_HWCAP), words_2 = getauxval(AT_HWCAP2);
 	has.dot = words & DOT;
 	has.i8mm = words_2 & I8MM_2;
@@ -180,7 +187,8 @@ int yk_rvv_bits(void)
 	const bool has = syscall(HWPROBE, &pair, (size_t)1, (size_t)0, NULL, 0u) == 0 ?
 				 pair.value & EXT_V :
 				 getauxval(AT_HWCAP) >> ('V' - 'A') & 1;
-	if (has) // the register vlenb, by its number: assemblers know the name only with the extension
+	// the register vlenb, by its number: assemblers know the name only with the extension
+	if (has)
 		__asm__ volatile("csrr %0, 0xc22" : "=r"(bytes));
 #endif
 	return (int)(bytes * 8);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Services of the operating system beyond POSIX.1-2008, with fallbacks for systems other than Linux; configure
-// --enable-posix-only selects the fallbacks on Linux.
+// Services of the operating system beyond POSIX.1-2008, with fallbacks for systems other than
+// Linux; configure --enable-posix-only selects the fallbacks on Linux.
 #ifndef YK_CPU_SYSTEM_H
 #define YK_CPU_SYSTEM_H
 
@@ -45,13 +45,14 @@ void yk_processors_bind(pthread_t thread, const struct yk_processors *);
 bool yk_lists_processors(void);
 // The value of a key of /proc/cpuinfo ("model name", ..) for the first processor.  Fallback: none.
 bool yk_processor_fact(const char *key, char *to, size_t cap);
-// Memory available without swapping others out, which may exceed the control group's limit; 0: not known, as in the
-// fallback.
+// Memory available without swapping others out, which may exceed the control group's limit; 0: not
+// known, as in the fallback.
 uint64_t yk_memory_available(void);
 
 void yk_thread_named(pthread_t thread, const char *name); // as debuggers show it
 
-// Sleeps until the word is woken if it still has this value.  It may return early.  Fallback: a short time.
+// Sleeps until the word is woken if it still has this value.  It may return early.  Fallback: a
+// short time.
 void yk_team_sleep(atomic_uint *word, unsigned value);
 void yk_team_wake(atomic_uint *word, int most);
 
@@ -60,12 +61,14 @@ bool yk_permits_tiles(void);
 
 // Extensions of an AArch64 processor beyond NEON. Fallback: none.
 struct yk_arm {
-	bool dot, i8mm, bf16; // products of bytes; of unsigned by signed ones and of matrices; of bf16
+	// products of bytes; of unsigned by signed ones and of matrices; of bf16
+	bool dot, i8mm, bf16;
 	int sve_bits;         // length of the vectors of SVE; 0: no SVE
 };
 struct yk_arm yk_arm_features(void);
 
-// Length of a RISC-V processor's vectors in bits; 0 if it lacks version 1.0 of the vector extension.  Fallback: 0.
+// Length of a RISC-V processor's vectors in bits; 0 if it lacks version 1.0 of the vector
+// extension.  Fallback: 0.
 int yk_rvv_bits(void);
 
 #endif

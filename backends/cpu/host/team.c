@@ -4,10 +4,10 @@
 // A job is divided into work items by its shape, and items are drawn from counters; no result
 // depends on which thread runs an item. A second concurrent caller, or a call from inside an item,
 // runs its items in place.
-// On machines with several NUMA nodes each thread runs on the processors of one node. Node k's threads
-// first draw the k-th interval of a job's items, then help the others. So the same node writes and
-// reads the same part of an array in all jobs that walk it in the order of their items, and the
-// system places its pages there.
+// On machines with several NUMA nodes each thread runs on the processors of one node. Node k's
+// threads first draw the k-th interval of a job's items, then help the others. So the same node
+// writes and reads the same part of an array in all jobs that walk it in the order of their items,
+// and the system places its pages there.
 #include "config.h"
 
 #include <limits.h>
@@ -69,7 +69,8 @@ static pthread_once_t counted = PTHREAD_ONCE_INIT;
 static _Thread_local bool inside, alone;
 static _Thread_local uint32_t mine; // the team of the calling thread
 
-// The processors numbered from .. to - 1 of all domains, one after another; *seen counts those before this domain.
+// The processors numbered from .. to - 1 of all domains, one after another; *seen counts those
+// before this domain.
 static struct yk_processors part_of(const struct yk_processors *domain, int from, int to, int *seen)
 {
 	struct yk_processors set = yk_processors_like(domain);
@@ -344,8 +345,8 @@ static struct yk_processors room_on(const struct team *t, int node)
 
 // Keeps the workers off the caller's processor. A system that packs threads onto few processors may
 // wake a worker there although others are idle, and the worker then waits for the caller, for many
-// milliseconds. The caller's own affinity belongs to the application. Callers that alternate between
-// processors spend about 2 % of the time here.
+// milliseconds. The caller's own affinity belongs to the application. Callers that alternate
+// between processors spend about 2 % of the time here.
 static void keep_apart(struct team *t)
 {
 	enum { SHARE = 50, MAX_NS = 10000000 };

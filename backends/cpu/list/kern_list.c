@@ -15,7 +15,12 @@
 // Min elements per work item (except the last); larger tensors are divided. The fixed cost of a
 // map's work item, about that of a few strips, is spread over more elements if enough items remain
 // for all cores.
-enum { MAP_ITEM = 16 * YK_STRIP, MAP_ITEM_MAX = 64 * YK_STRIP, MAP_ITEMS = 512, REDUCE_ITEM = YK_SEGMENT };
+enum {
+	MAP_ITEM = 16 * YK_STRIP,
+	MAP_ITEM_MAX = 64 * YK_STRIP,
+	MAP_ITEMS = 512,
+	REDUCE_ITEM = YK_SEGMENT
+};
 
 struct position {
 	uint32_t tensor;
@@ -55,8 +60,8 @@ static bool flatten(const struct yoke_op *op, struct yoke_view *v, struct yoke_o
 				.out = v, .in = v + outs, .nout = outs };
 	if (!op->map || !list || !lists || op->nin < lists * list || op->lists_out != outs ||
 	    op->nout != (outs ? outs * list : 1) || (outs && op->map->nout != outs) ||
-	    op->map->nin != lists + op->nin - lists * list || op->map->nout > YOKE_MAP_MAX_OUTPUTS ||
-	    op->map->nin > YOKE_MAP_MAX_INPUTS)
+	    op->map->nin != lists + op->nin - lists * list ||
+	    op->map->nout > YOKE_MAP_MAX_OUTPUTS || op->map->nin > YOKE_MAP_MAX_INPUTS)
 		return false;
 	for (uint32_t i = 0; i < list; i++)
 		n += yk_elements(&op->in[i]);
@@ -112,7 +117,8 @@ static uint64_t can_reduce(const struct yoke_op *op)
 	const int dtype = op->map->insn[op->map->out[0]].dtype;
 	return kind >= YOKE_REDUCE_SUM && kind <= YOKE_REDUCE_MIN && yk_is_float(dtype) &&
 	       (y->dtype == dtype || (y->dtype == yoke_f64 && dtype == yoke_f32)) &&
-	       y->kind == YOKE_VIEW_BUFFER && yk_dense(y) && op->attr[1].i >= 0 && op->attr[1].i <= 2 &&
+	       y->kind == YOKE_VIEW_BUFFER && yk_dense(y) && op->attr[1].i >= 0 &&
+	       op->attr[1].i <= 2 &&
 	       yk_elements(y) == (op->attr[1].i ? op->list + (op->attr[1].i == 2) : 1);
 }
 
@@ -215,7 +221,8 @@ static void point_at(struct yk_prog *p, const struct job *j, uint32_t tensor)
 		if (p->in[k].scalar)
 			p->in[k].bits = v->offset;
 		else
-			p->in[k].base = (char *)yk_ptr(v) + (yk_elements(v) == 1 ? 0 : tensor * p->in[k].size);
+			p->in[k].base = (char *)yk_ptr(v) +
+					(yk_elements(v) == 1 ? 0 : tensor * p->in[k].size);
 	}
 }
 
@@ -230,7 +237,8 @@ static bool same_positions(struct job *j)
 		uint16_t over = 0;
 		for (uint32_t k = 0; k < j->lists; k++)
 			for (uint32_t i = 0; i < j->list; i++) {
-				const struct yoke_view *x = &op->in[k * j->list + i], *y = &op->out[o * j->list + i];
+				const struct yoke_view *x = &op->in[k * j->list + i],
+						       *y = &op->out[o * j->list + i];
 				const uintptr_t a = (uintptr_t)yk_ptr(x), b = (uintptr_t)yk_ptr(y);
 				const uintptr_t n = (uintptr_t)yk_elements(x);
 				if (a < b + n * p->out[o].size && b < a + n * p->in[k].size)
@@ -245,7 +253,8 @@ static bool same_positions(struct job *j)
 static const void *values(const struct job *j, const struct yk_frame *f, char *buffer, int64_t n)
 {
 	const struct yk_arg *v = &f->value[j->prog.map->out[0]];
-	const size_t block = YK_BLOCK * yk_esize(yk_reg(j->prog.map->insn[j->prog.map->out[0]].dtype));
+	const size_t block =
+		YK_BLOCK * yk_esize(yk_reg(j->prog.map->insn[j->prog.map->out[0]].dtype));
 
 	for (int64_t i = 0; i < n && !v->step; i += YK_BLOCK)
 		memcpy(buffer + (size_t)(i / YK_BLOCK) * block, v->at, block);
@@ -253,8 +262,8 @@ static const void *values(const struct job *j, const struct yk_frame *f, char *b
 }
 
 // Processes elements from .. from + n - 1 of a tensor.
-static void run_part(const struct job *j, struct yk_frame *f, char *buffer, uint32_t tensor, int64_t from,
-		     int64_t n)
+static void run_part(const struct job *j, struct yk_frame *f, char *buffer, uint32_t tensor,
+		     int64_t from, int64_t n)
 {
 	struct yk_acc a, *to = j->reducer ? yk_ptr(&j->op->workspace) : NULL;
 	const int kind = j->reducer ? (int)j->op->attr[0].i : 0;
@@ -316,7 +325,9 @@ static int run(const struct yoke_op *op, struct job *j)
 	}
 	atomic_init(&j->no_memory, false);
 	yk_team_run(j->items, run_item, j);
-	return atomic_load(&j->no_memory) ? yk_cpu_fail(YOKE_ENOMEM, "lists: no memory for registers") : 0;
+	return atomic_load(&j->no_memory) ?
+		       yk_cpu_fail(YOKE_ENOMEM, "lists: no memory for registers") :
+		       0;
 }
 
 static int run_map(const struct yoke_op *op, uint32_t impl, void *prepared)
@@ -346,11 +357,13 @@ static int run_reduce(const struct yoke_op *op, uint32_t impl, void *prepared)
 				j->reducer->join(kind, &all, part);
 		}
 		if (each)
-			ISA(yk_reduce_put)((char *)yk_ptr(y) + i * yk_esize(y->dtype), y->dtype, kind, &a);
+			ISA(yk_reduce_put)
+			((char *)yk_ptr(y) + i * yk_esize(y->dtype), y->dtype, kind, &a);
 	}
 	if (each != 1 && !err)
-		ISA(yk_reduce_put)((char *)yk_ptr(y) + (each ? j->list : 0) * yk_esize(y->dtype), y->dtype, kind,
-				   &all);
+		ISA(yk_reduce_put)
+		((char *)yk_ptr(y) + (each ? j->list : 0) * yk_esize(y->dtype), y->dtype, kind,
+		 &all);
 	return err;
 }
 

@@ -78,7 +78,8 @@ static void item(void *arg, int64_t index)
 		}
 		int64_t n = limit - first < j->strip ? limit - first : j->strip;
 		if (p->rank == 1 || j->per_row == 1)
-			ISA(yk_frame_next)(&frame, n == j->strip || j->per_row == 1 ? s - begin : 0, first, n);
+			ISA(yk_frame_next)
+			(&frame, n == j->strip || j->per_row == 1 ? s - begin : 0, first, n);
 		else
 			ISA(yk_frame_run)(&frame, first, n);
 	}

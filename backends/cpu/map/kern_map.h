@@ -112,7 +112,8 @@ struct yk_prog {
 	const struct yoke_map *map;
 	int rank;                            // of the collapsed iteration space
 	int64_t dims[YOKE_MAX_RANK], n, row; // row: length of the innermost axis
-	// a tile: the elements along the axes after tile_axis, if they are few axes of few elements, or 0
+	// a tile: the elements along the axes after tile_axis, if they are few axes of few
+	// elements, or 0
 	int64_t tile;
 	int tile_axis;
 	int nstep, nout;
@@ -188,9 +189,9 @@ struct yk_shift {
 void ISA(yk_frame_init)(struct yk_frame *, const struct yk_prog *, void *memory);
 // Runs elements first .. first + n - 1 of the iteration space, n <= YK_STRIP.
 void ISA(yk_frame_run)(struct yk_frame *, int64_t first, int64_t n);
-// The same for strip number `strip`, from 0, of a sequence of equally spaced strips of n elements: in
-// one row, or at the same position in consecutive rows; another n begins a new sequence. What all
-// strips share is determined with the first two.
+// The same for strip number `strip`, from 0, of a sequence of equally spaced strips of n elements:
+// in one row, or at the same position in consecutive rows; another n begins a new sequence. What
+// all strips share is determined with the first two.
 void ISA(yk_frame_next)(struct yk_frame *, int64_t strip, int64_t first, int64_t n);
 
 #endif

@@ -23,10 +23,12 @@ YK_INLINE yk_link_vector passed(vf v)
 	return a;
 }
 #if YK_LINK_COUNT == 8
-#define TAKE vf v[] = { taken(a0), taken(a1), taken(a2), taken(a3), taken(a4), taken(a5), taken(a6), taken(a7) }
+#define TAKE \
+	vf v[] = { taken(a0), taken(a1), taken(a2), taken(a3), \
+		   taken(a4), taken(a5), taken(a6), taken(a7) }
 #define CALL(f, link) \
-	f(link, at, passed(v[0]), passed(v[1]), passed(v[2]), passed(v[3]), passed(v[4]), passed(v[5]), passed(v[6]), \
-	  passed(v[7]))
+	f(link, at, passed(v[0]), passed(v[1]), passed(v[2]), passed(v[3]), passed(v[4]), \
+	  passed(v[5]), passed(v[6]), passed(v[7]))
 #else
 #define TAKE vf v[] = { taken(a0), taken(a1), taken(a2), taken(a3) }
 #define CALL(f, link) f(link, at, passed(v[0]), passed(v[1]), passed(v[2]), passed(v[3]))
@@ -653,8 +655,8 @@ void ISA(yk_link_end)(const struct yk_link *l, int64_t at, YK_LINK_VECTORS)
 	(void)l, (void)at, (void)v;
 }
 
-// Loops over all blocks of a chain that consists of an instruction on memory operands and a store, whose calls would take
-// longer than the instruction. `at` is the offset of the last block.
+// Loops over all blocks of a chain that consists of an instruction on memory operands and a store,
+// whose calls would take longer than the instruction. `at` is the offset of the last block.
 #define LOOP(name, f, uniform, x, y) \
 	LINK(loop_##name) \
 	{ \

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chains: sequences of instructions of a map program in f32, i32 and bool that keep their value in vector registers. A bool is a
-// mask of 32 bits there.
+// Chains: sequences of instructions of a map program in f32, i32 and bool that keep their value in
+// vector registers. A bool is a mask of 32 bits there.
 //
 // A link is one instruction on a block of YK_LINK_BLOCK elements. Its function receives the running
 // value as arguments, which the calling convention passes in registers, reads its other operands
@@ -24,7 +24,8 @@ typedef vf yk_link_vector;
 #if VF < 16
 #define YK_LINK_COUNT 8
 #define YK_LINK_VECTORS \
-	ARGUMENT(0), ARGUMENT(1), ARGUMENT(2), ARGUMENT(3), ARGUMENT(4), ARGUMENT(5), ARGUMENT(6), ARGUMENT(7)
+	ARGUMENT(0), ARGUMENT(1), ARGUMENT(2), ARGUMENT(3), \
+	ARGUMENT(4), ARGUMENT(5), ARGUMENT(6), ARGUMENT(7)
 #else
 #define YK_LINK_COUNT 4
 #define YK_LINK_VECTORS ARGUMENT(0), ARGUMENT(1), ARGUMENT(2), ARGUMENT(3)
@@ -41,8 +42,8 @@ struct yk_link {
 	int64_t mask[3]; // -1: the operand advances with `at`; 0: one block for all
 };
 
-// Runs the links over n elements, at least YK_LINK_BLOCK. If they are no multiple of it, the last block overlaps the one
-// before it.
+// Runs the links over n elements, at least YK_LINK_BLOCK. If they are no multiple of it, the last
+// block overlaps the one before it.
 void ISA(yk_chain_run)(const struct yk_link *, int64_t n);
 
 // Where a link's operands are: A in registers, M in memory, U a vector that is the same for all
@@ -61,8 +62,8 @@ enum yk_link_way {
 	YK_LINK_WAYS
 };
 
-// The function of an opcode whose operands are f32, i32 or bool; NULL: not possible in a chain. Comparisons produce a mask. Those
-// of bool have only the ways A, AM and AA, with a mask in memory.
+// The function of an opcode whose operands are f32, i32 or bool; NULL: not possible in a chain.
+// Comparisons produce a mask. Those of bool have only the ways A, AM and AA, with a mask in memory.
 yk_link_fn *ISA(yk_link_op)(int op, int dtype, enum yk_link_way);
 // The same for a binary opcode whose memory operand (AM or MA) is f16, bf16 (both advance) or bool.
 yk_link_fn *ISA(yk_link_op_narrow)(int op, enum yk_link_way, int dtype);
@@ -85,7 +86,8 @@ yk_link_fn *ISA(yk_link_store)(int dtype, bool stream);
 // Loads from p[0], f16 and bf16 as f32, bool as a mask.
 yk_link_fn *ISA(yk_link_load)(int dtype);
 extern yk_link_fn ISA(yk_link_end);
-// A function that runs a chain of one instruction and a store, from the chain's first link on; NULL: there is none.
+// A function that runs a chain of one instruction and a store, from the chain's first link on;
+// NULL: there is none.
 yk_link_fn *ISA(yk_link_loop)(const struct yk_link *first);
 
 #endif

@@ -134,8 +134,8 @@ static void advance(const struct yk_prog *p, int64_t *at, int axis, int64_t n)
 		at[axis] = 0;
 }
 
-// The number of whole rows, at least one, with which `left` elements from a row's first one on begin, and which are evenly
-// spaced for all operands.
+// The number of whole rows, at least one, with which `left` elements from a row's first one on
+// begin, and which are evenly spaced for all operands.
 static int64_t even_rows(const struct yk_prog *p, const int64_t *at, int64_t left)
 {
 	const int64_t rows = left / p->row,
@@ -167,9 +167,10 @@ static bool at_tile(const struct yk_prog *p, const int64_t *at, int64_t left)
 	return first;
 }
 
-// Loads tiles from index `at` on, element by element for all of them; returns the number of tiles along their axis in `left`
-// elements.
-static int64_t load_tiles(const struct yk_prog *p, const struct yk_operand *o, const int64_t *at, int64_t left, char *to)
+// Loads tiles from index `at` on, element by element for all of them; returns the number of tiles
+// along their axis in `left` elements.
+static int64_t load_tiles(const struct yk_prog *p, const struct yk_operand *o, const int64_t *at,
+			  int64_t left, char *to)
 {
 	const char *from = o->base + row_offset(p, o, at) * o->size;
 	const int axis = p->tile_axis;
@@ -177,7 +178,8 @@ static int64_t load_tiles(const struct yk_prog *p, const struct yk_operand *o, c
 
 	n = n < p->dims[axis] - at[axis] ? n : p->dims[axis] - at[axis];
 	for (int64_t k = 0; k < p->tile; k++) {
-		yk_plane(o->size, to + k * o->size, from + offset * o->size, n, 1, p->tile, 1, o->strides[axis], 0);
+		yk_plane(o->size, to + k * o->size, from + offset * o->size, n, 1, p->tile, 1,
+			 o->strides[axis], 0);
 		for (int d = p->rank - 1; d > axis; d--) {
 			offset += o->strides[d];
 			if (++index[d] < p->dims[d])
@@ -446,7 +448,8 @@ static bool repeatable(const struct yk_prog *p)
 	return true;
 }
 
-// True if the last strip, of n elements, was computed entirely by one chain on operands in place, or the same for a row.
+// True if the last strip, of n elements, was computed entirely by one chain on operands in place,
+// or the same for a row.
 static bool one_chain(struct yk_frame *f, int64_t n, const bool *written)
 {
 	const struct yk_prog *p = f->prog;
@@ -516,7 +519,8 @@ void ISA(yk_frame_run)(struct yk_frame *f, int64_t first, int64_t n)
 	f->shifts = one_chain(f, n, written);
 }
 
-// Compares the links of the second strip with those of the first, and finds a loop for the strips after them.
+// Compares the links of the second strip with those of the first, and finds a loop for the strips
+// after them.
 static void find_shifts(struct yk_frame *f)
 {
 	const struct yk_prog *p = f->prog;

@@ -49,9 +49,9 @@ static uint64_t can(const struct yoke_op *op)
 {
 	const struct yoke_map *m = op->map;
 
-	if (!ISA(yk_map_check)(op) || op->nattr < 3 || op->attr[0].i < 0 || op->attr[0].i >= op->rank ||
-	    op->attr[2].i < 0 || op->attr[2].i > m->nin || op->attr[2].i > m->nout || op->nin != m->nin ||
-	    op->nout != m->nout)
+	if (!ISA(yk_map_check)(op) || op->nattr < 3 || op->attr[0].i < 0 ||
+	    op->attr[0].i >= op->rank || op->attr[2].i < 0 || op->attr[2].i > m->nin ||
+	    op->attr[2].i > m->nout || op->nin != m->nin || op->nout != m->nout)
 		return 0;
 	for (int k = 0; k < m->ninsn; k++)
 		if (m->insn[k].op == YOKE_MAP_INDEX || m->insn[k].op == YOKE_MAP_RAND)
@@ -153,7 +153,8 @@ static void init(struct job *j, const struct yoke_op *op)
 	j->steps = op->dims[op->attr[0].i];
 	j->width = m->ninsn < MANY ? WIDE : NARROW;
 	for (int k = 0; k < count; k++) {
-		const bool carried = k < m->nout ? k + j->carried >= m->nout : k - m->nout + j->carried >= m->nin;
+		const bool carried = k < m->nout ? k + j->carried >= m->nout :
+						   k - m->nout + j->carried >= m->nin;
 		const int64_t across = o[k]->stride[j->rank - 1];
 		o[k]->apart = !carried && o[k]->base && across != 0 && across != 1;
 		j->width = o[k]->apart ? NARROW : j->width;
@@ -193,8 +194,8 @@ struct strip {
 };
 
 #define TURN(name, T) \
-	static void name(void *block, int64_t width, void *buffer, int64_t along, int64_t across, int64_t steps, \
-			 int64_t n, bool out) \
+	static void name(void *block, int64_t width, void *buffer, int64_t along, int64_t across, \
+			 int64_t steps, int64_t n, bool out) \
 	{ \
 		T *row = block, *at = buffer; \
 		for (int64_t c = 0; c < n; c++, row++, at += across) \
@@ -215,13 +216,17 @@ static void turn(const struct strip *s, const struct operand *o, int64_t at, int
 	const struct job *j = s->job;
 	const int64_t steps = j->steps - step < BLOCK ? j->steps - step : BLOCK;
 
-	(o->size == 1 ? turn_1 : o->size == 2 ? turn_2 : o->size == 4 ? turn_4 : turn_8)(
-		s->memory + o->block, j->width, o->base + (at + step * o->along) * o->size, o->along,
-		o->stride[j->rank - 1], steps, s->n, out);
+	(o->size == 1 ? turn_1 :
+	 o->size == 2 ? turn_2 :
+	 o->size == 4 ? turn_4 :
+			turn_8)(s->memory + o->block, j->width,
+				o->base + (at + step * o->along) * o->size, o->along,
+				o->stride[j->rank - 1], steps, s->n, out);
 }
 
 // Address of n elements of an operand at a step, and their stride.
-static char *place(const struct strip *s, const struct operand *o, int64_t at, int64_t step, int64_t *across)
+static char *place(const struct strip *s, const struct operand *o, int64_t at, int64_t step,
+		   int64_t *across)
 {
 	*across = o->apart ? 1 : o->stride[s->job->rank - 1];
 	return o->apart ? s->memory + o->block + step % BLOCK * s->job->width * o->size :
@@ -229,11 +234,12 @@ static char *place(const struct strip *s, const struct operand *o, int64_t at, i
 }
 
 // n elements of an operand at a step: in place, or copied to `to`.
-static struct yk_arg load(const struct strip *s, const struct operand *o, int64_t at, int dtype, int64_t step,
-			  bool copy, char *to)
+static struct yk_arg load(const struct strip *s, const struct operand *o, int64_t at, int dtype,
+			  int64_t step, bool copy, char *to)
 {
 	int64_t across = 0;
-	const char *from = o->base ? place(s, o, at, step, &across) : yk_low_bytes(&o->bits, yk_esize(dtype));
+	const char *from =
+		o->base ? place(s, o, at, step, &across) : yk_low_bytes(&o->bits, yk_esize(dtype));
 
 	if (o->apart && step % BLOCK == 0)
 		turn(s, o, at, step, false);
@@ -247,8 +253,8 @@ static struct yk_arg load(const struct strip *s, const struct operand *o, int64_
 	return (struct yk_arg){ to, 0 };
 }
 
-static void store(const struct strip *s, const struct operand *o, int64_t at, int dtype, int64_t step,
-		  const struct yk_arg *v)
+static void store(const struct strip *s, const struct operand *o, int64_t at, int dtype,
+		  int64_t step, const struct yk_arg *v)
 {
 	const int64_t some = v->step ? s->n : YK_BLOCK;
 	int64_t across;
@@ -257,7 +263,9 @@ static void store(const struct strip *s, const struct operand *o, int64_t at, in
 		return;
 	char *to = place(s, o, at, step, &across);
 	for (int64_t i = 0; i < s->n; i += some)
-		ISA(yk_store)(dtype)(to + i * across * o->size, v->at, across, s->n - i < some ? s->n - i : some);
+		ISA(yk_store)
+		(dtype)(to + i * across * o->size, v->at, across,
+			s->n - i < some ? s->n - i : some);
 	if (o->apart && (step % BLOCK == BLOCK - 1 || step == s->job->steps - 1))
 		turn(s, o, at, step - step % BLOCK, true);
 }
@@ -287,8 +295,8 @@ static void take_step(struct strip *s, int64_t step)
 			continue;
 		}
 		if (i->op == YOKE_MAP_INPUT) {
-			s->value[k] = load(s, &j->in[i->a], s->at[m->nout + i->a], i->dtype, step, j->result[k],
-					   s->reg[k]);
+			s->value[k] = load(s, &j->in[i->a], s->at[m->nout + i->a], i->dtype, step,
+					   j->result[k], s->reg[k]);
 			continue;
 		}
 		const int n = ISA(yk_map_operands)(i, used);
@@ -315,13 +323,15 @@ static void run_strip(struct strip *s)
 
 	for (int k = m->nin - j->carried; k < m->nin; k++) {
 		const int dtype = m->insn[m->out[k - m->nin + m->nout]].dtype;
-		const struct yk_arg v = load(s, &j->in[k], s->at[m->nout + k], dtype, 0, true, s->state[1][k]);
+		const struct yk_arg v =
+			load(s, &j->in[k], s->at[m->nout + k], dtype, 0, true, s->state[1][k]);
 		spread(s, dtype, &v, s->state[0][k]);
 	}
 	for (int64_t step = 0; step < j->steps; step++)
 		take_step(s, step);
 	for (int k = m->nout - j->carried; k < m->nout; k++) {
-		const struct yk_arg last = { s->state[j->steps & 1][k - m->nout + m->nin], YK_BLOCK };
+		const struct yk_arg last = { s->state[j->steps & 1][k - m->nout + m->nin],
+					     YK_BLOCK };
 		store(s, &j->out[k], s->at[k], m->insn[m->out[k]].dtype, 0, &last);
 	}
 }
@@ -336,7 +346,9 @@ static void strip_init(struct strip *s, const struct job *j, char *memory)
 	s->job = j;
 	s->memory = memory;
 	for (int k = 0; k < m->ninsn; k++, memory += each) {
-		struct operand constant = { .bits = m->insn[k].op == YOKE_MAP_CONST ? m->konst[m->insn[k].a] : 0 };
+		struct operand constant = { .bits = m->insn[k].op == YOKE_MAP_CONST ?
+							    m->konst[m->insn[k].a] :
+							    0 };
 		s->reg[k] = memory;
 		s->n = YK_BLOCK;
 		if (m->insn[k].op == YOKE_MAP_CONST)
@@ -367,7 +379,8 @@ static void item(void *arg, int64_t index)
 		s.n = left < j->width ? left : j->width;
 		for (int k = 0; k < m->nout + m->nin; k++) {
 			const struct operand *o = k < m->nout ? &j->out[k] : &j->in[k - m->nout];
-			s.at[k] = offset_of(j->dims, o->stride, inner, outer) + column * o->stride[inner];
+			s.at[k] = offset_of(j->dims, o->stride, inner, outer) +
+				  column * o->stride[inner];
 		}
 		run_strip(&s);
 	}

@@ -110,8 +110,11 @@ static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
 	if (bad == INT64_MAX)
 		return 0;
 	if (op->nattr && op->attr[0].i)
-		return yk_cpu_fail(YOKE_ERANGE, "resolvent: in row %lld z is an eigenvalue of the matrix to rounding, or an operand "
-				   "or a product of b and c is infinite or NaN; choose another z", (long long)bad);
+		return yk_cpu_fail(
+			YOKE_ERANGE,
+			"resolvent: in row %lld z is an eigenvalue of the matrix to rounding, or an operand "
+			"or a product of b and c is infinite or NaN; choose another z",
+			(long long)bad);
 	return yk_cpu_fail(YOKE_ERANGE, "check_finite: element %lld of %lld is %g",
 			   (long long)bad, (long long)j.n, element(j.x, bad));
 }

@@ -22,8 +22,10 @@ static uint64_t can(const struct yoke_op *op)
 		return 0;
 	const struct yoke_view *x = &op->in[0], *y = &op->out[0], *count = &op->out[1];
 	return x->kind == YOKE_VIEW_BUFFER && x->dtype == yoke_bool && x->rank == 1 &&
-	       (y->kind == YOKE_VIEW_NONE || (y->kind == YOKE_VIEW_BUFFER && y->dtype == yoke_i64 && y->rank == 1)) &&
-	       (count->kind == YOKE_VIEW_NONE || (count->kind == YOKE_VIEW_BUFFER && count->dtype == yoke_i64 && !count->rank));
+	       (y->kind == YOKE_VIEW_NONE ||
+		(y->kind == YOKE_VIEW_BUFFER && y->dtype == yoke_i64 && y->rank == 1)) &&
+	       (count->kind == YOKE_VIEW_NONE ||
+		(count->kind == YOKE_VIEW_BUFFER && count->dtype == yoke_i64 && !count->rank));
 }
 
 static int64_t segments(const struct yoke_op *op)
@@ -81,7 +83,10 @@ static void write(void *arg, int64_t segment)
 static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
 {
 	const struct yoke_view *x = &op->in[0], *y = &op->out[0];
-	struct job j = { .x = yk_ptr(x), .first = yk_ptr(&op->workspace), .n = x->dims[0], .step = x->strides[0] };
+	struct job j = { .x = yk_ptr(x),
+			 .first = yk_ptr(&op->workspace),
+			 .n = x->dims[0],
+			 .step = x->strides[0] };
 	const int64_t n = segments(op);
 	(void)impl, (void)prepared;
 	j.first[0] = 0;
@@ -101,4 +106,5 @@ static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
 	return 0;
 }
 
-YK_KERNEL(compact, COMPACT) = { .can = can, .workspace = workspace, .run = run, .impl = { "segments" } };
+YK_KERNEL(compact,
+	  COMPACT) = { .can = can, .workspace = workspace, .run = run, .impl = { "segments" } };

@@ -13,8 +13,10 @@ struct job {
 	int axis, inner;             // inner: number of axes after it
 	int64_t count, slices, each; // number of indices; of all slices; slices per work item
 	int64_t dims[YOKE_MAX_RANK], to[YOKE_MAX_RANK], from[YOKE_MAX_RANK];
-	bool lines;                  // slices are elements of a vector, indices and results are lines
-	size_t row;                  // bytes of slices that are dense rows of lines, 0: they are not
+	// slices are elements of a vector, indices and results are lines
+	bool lines;
+	// bytes of slices that are dense rows of lines, 0: they are not
+	size_t row;
 	struct line index, result;
 	_Atomic int64_t bad; // position of the first invalid index
 };
@@ -63,13 +65,15 @@ static void copy_slice(const struct job *j, char *y, const char *x, size_t size)
 			 j->dims[last], j->to[last], j->from[last], size);
 }
 
-// Elements first .. end - 1 of a line; returns the position of the first invalid index, or INT64_MAX.
+// Elements first .. end - 1 of a line; returns the position of the first invalid index, or
+// INT64_MAX.
 #define ELEMENTS(name, T) \
 	static int64_t name(const struct job *j, int64_t first, int64_t end, bool wide) \
 	{ \
 		const T *x = (const T *)yk_ptr(&j->op->in[0]); \
 		T *y = (T *)yk_ptr(&j->op->out[0]); \
-		const int64_t n = j->op->in[0].dims[0], step = j->op->in[0].strides[0], to = j->result.step; \
+		const int64_t n = j->op->in[0].dims[0], step = j->op->in[0].strides[0], \
+			      to = j->result.step; \
 		int64_t bad = INT64_MAX; \
 		for (int64_t i = first; i < end; i++) { \
 			const int64_t row = line_index(&j->index, i, wide); \
@@ -123,7 +127,8 @@ static void item(void *arg, int64_t index)
 
 	if (j->lines) {
 		const bool wide = idx->dtype == yoke_i64;
-		const int64_t bad = wide ? elements(j, index * j->each, end, size, true) : elements(j, index * j->each, end, size, false);
+		const int64_t bad = wide ? elements(j, index * j->each, end, size, true) :
+					   elements(j, index * j->each, end, size, false);
 		if (bad != INT64_MAX)
 			record_first(&j->bad, bad);
 		return;
@@ -170,9 +175,12 @@ static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
 	if (j.slices == 0 || slice == 0)
 		return 0;
 	j.each = PER_ITEM / slice + 1;
-	const bool flat = j.axis == 0 && as_line(idx, idx->rank, &j.index) && as_line(y, idx->rank, &j.result);
+	const bool flat = j.axis == 0 && as_line(idx, idx->rank, &j.index) &&
+			  as_line(y, idx->rank, &j.result);
 	j.lines = flat && x->rank == 1;
-	j.row = flat && j.inner == 1 && j.from[0] == 1 && j.to[0] == 1 ? (size_t)slice * yk_esize(x->dtype) : 0;
+	j.row = flat && j.inner == 1 && j.from[0] == 1 && j.to[0] == 1 ?
+			(size_t)slice * yk_esize(x->dtype) :
+			0;
 	yk_team_run((j.slices + j.each - 1) / j.each, item, &j);
 	int64_t bad = atomic_load(&j.bad);
 	return bad == INT64_MAX ? 0 :

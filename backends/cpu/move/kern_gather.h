@@ -76,11 +76,13 @@ static inline bool as_line(const struct yoke_view *v, int rank, struct line *to)
 
 static inline int64_t line_index(const struct line *idx, int64_t i, bool wide)
 {
-	return wide ? ((const int64_t *)idx->at)[i * idx->step] : ((const int32_t *)idx->at)[i * idx->step];
+	return wide ? ((const int64_t *)idx->at)[i * idx->step] :
+		      ((const int32_t *)idx->at)[i * idx->step];
 }
 
 // The position of the first of n indices that is not in lo .. end - 1; -1: none.
-static inline int64_t first_outside(const struct line *idx, int64_t n, bool wide, int64_t lo, int64_t end)
+static inline int64_t first_outside(const struct line *idx, int64_t n, bool wide, int64_t lo,
+				    int64_t end)
 {
 	bool good = true;
 	for (int64_t i = 0; i < n; i++) {
@@ -98,7 +100,12 @@ static inline int64_t first_outside(const struct line *idx, int64_t n, bool wide
 // The copy of operand 0 to the result.
 static inline struct yoke_op copy_of(const struct yoke_op *op)
 {
-	return (struct yoke_op){ .size = sizeof *op, .code = YOKE_OP_MOVE, .nin = 1, .nout = 1, .in = &op->in[0], .out = &op->out[0] };
+	return (struct yoke_op){ .size = sizeof *op,
+				 .code = YOKE_OP_MOVE,
+				 .nin = 1,
+				 .nout = 1,
+				 .in = &op->in[0],
+				 .out = &op->out[0] };
 }
 
 // Copies operand 0 to the result, unless both are one.

@@ -135,10 +135,11 @@ static void item(void *arg, int64_t index)
 		own(j, row, col, n);
 }
 
-// Rows of one element, at indices and of values that are lines: y[idx[i]] += v[i] in order, which gives the bits of the
-// lists.
+// Rows of one element, at indices and of values that are lines: y[idx[i]] += v[i] in order, which
+// gives the bits of the lists.
 #define ADD_ELEMENTS(name, T) \
-	static void name(T *y, int64_t to, const struct line *idx, const struct line *v, int64_t n, bool wide) \
+	static void name(T *y, int64_t to, const struct line *idx, const struct line *v, \
+			 int64_t n, bool wide) \
 	{ \
 		const T *x = (const T *)v->at; \
 		for (int64_t i = 0; i < n; i++) { \
@@ -153,7 +154,8 @@ ADD_ELEMENTS(elements_32, uint32_t)
 ADD_ELEMENTS(elements_64, uint64_t)
 #undef ADD_ELEMENTS
 
-static void add_elements(const struct job *j, const struct line *idx, const struct line *v, bool wide)
+static void add_elements(const struct job *j, const struct line *idx, const struct line *v,
+			 bool wide)
 {
 	void *y = yk_ptr(j->y);
 	const int64_t to = j->y->strides[0];
@@ -169,7 +171,8 @@ static void add_elements(const struct job *j, const struct line *idx, const stru
 static void fill_zero(void *arg, int64_t index)
 {
 	const struct job *j = arg;
-	const int64_t size = (int64_t)yk_esize(j->y->dtype), step = j->y->strides[0] * size, first = index * PER_ITEM;
+	const int64_t size = (int64_t)yk_esize(j->y->dtype), step = j->y->strides[0] * size,
+		      first = index * PER_ITEM;
 	const int64_t end = first + PER_ITEM < j->N ? first + PER_ITEM : j->N;
 	char *y = yk_ptr(j->y);
 	if (j->y->strides[0] == 1)
@@ -178,10 +181,12 @@ static void fill_zero(void *arg, int64_t index)
 		memset(y + k * step, 0, (size_t)size);
 }
 
-static int run_elements(const struct yoke_op *op, struct job *j, const struct line *idx, const struct line *v)
+static int run_elements(const struct yoke_op *op, struct job *j, const struct line *idx,
+			const struct line *v)
 {
 	const bool wide = j->idx->dtype == yoke_i64;
-	const int64_t bad = wide ? first_outside(idx, j->I, true, 0, j->N) : first_outside(idx, j->I, false, 0, j->N);
+	const int64_t bad = wide ? first_outside(idx, j->I, true, 0, j->N) :
+				   first_outside(idx, j->I, false, 0, j->N);
 	if (bad >= 0)
 		return out_of_range("scatter_add", j->idx, bad, j->N);
 	const int error = j->x ? copy_x(op) : 0;
@@ -232,7 +237,8 @@ static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
 		return 0;
 	const struct yoke_op copy = copy_of(op);
 	struct line index, values;
-	if (j.y->rank == 1 && j.y->dtype != yoke_f16 && j.y->dtype != yoke_bf16 && as_line(j.idx, j.idx->rank, &index) && as_line(j.v, j.idx->rank, &values) &&
+	if (j.y->rank == 1 && j.y->dtype != yoke_f16 && j.y->dtype != yoke_bf16 &&
+	    as_line(j.idx, j.idx->rank, &index) && as_line(j.v, j.idx->rank, &values) &&
 	    (!j.x || ISA(yk_move).can(&copy)))
 		return run_elements(op, &j, &index, &values);
 	if ((error = list(op, &j)) < 0 || j.R == 0)

@@ -60,7 +60,8 @@ static int64_t each_of(int64_t n)
 
 static bool is_vector(const struct yoke_view *v, int dtype, int64_t n)
 {
-	return v->kind == YOKE_VIEW_BUFFER && v->dtype == dtype && v->rank <= 1 && yk_elements(v) == n && yk_dense(v);
+	return v->kind == YOKE_VIEW_BUFFER && v->dtype == dtype && v->rank <= 1 &&
+	       yk_elements(v) == n && yk_dense(v);
 }
 
 static uint64_t can(const struct yoke_op *op)
@@ -82,7 +83,8 @@ static uint64_t workspace(const struct yoke_op *op, uint32_t impl)
 {
 	const int64_t n = yk_elements(&op->in[0]), each = each_of(n);
 	(void)impl;
-	return (uint64_t)(n / each + 1) * (sizeof(struct chunk) + (uint64_t)each / LISTED * sizeof(uint32_t)) +
+	return (uint64_t)(n / each + 1) *
+		       (sizeof(struct chunk) + (uint64_t)each / LISTED * sizeof(uint32_t)) +
 	       (SAMPLES + (uint64_t)n / WORD + 1) * sizeof(uint32_t);
 }
 
@@ -120,7 +122,8 @@ static inline uint32_t vi_ge(vi a, vi b)
 // Marks of elements from .. from + WORD - 1, n of which exist; writes their remainder.
 static inline uint32_t mark_word(const struct job *j, int64_t from, int64_t n)
 {
-	const vi min = vi_splat((int32_t)(j->min < FIRST_NAN ? j->min : FIRST_NAN)), sign = vi_splat(NAN_KEY);
+	const vi min = vi_splat((int32_t)(j->min < FIRST_NAN ? j->min : FIRST_NAN)),
+		 sign = vi_splat(NAN_KEY);
 	uint32_t marks = 0;
 	for (int64_t i = 0; i < n; i += VF) {
 		vf a = vf_get(j->x + from + i, n - i);
@@ -136,7 +139,8 @@ static inline uint32_t mark_word(const struct job *j, int64_t from, int64_t n)
 // Keys of a chunk's marked elements; NULL: too many to list.
 static const uint32_t *listed(const struct job *j, int64_t index)
 {
-	return j->chunk[index].marked <= j->each / LISTED ? j->list + index * (j->each / LISTED) : NULL;
+	return j->chunk[index].marked <= j->each / LISTED ? j->list + index * (j->each / LISTED) :
+							    NULL;
 }
 
 static void mark(void *arg, int64_t index)
@@ -227,12 +231,14 @@ static uint32_t estimate_bound(struct job *j, int64_t k)
 	if (step < 4 || left > SAMPLES / 2)
 		return 0;
 	for (int64_t i = 0; i < SAMPLES; i++) // irregular distances, to avoid a matrix's row period
-		j->sample[i] = key_of(at(j, i * step + (int64_t)((uint32_t)i * 2654435761u >> 8) % step));
+		j->sample[i] =
+			key_of(at(j, i * step + (int64_t)((uint32_t)i * 2654435761u >> 8) % step));
 	for (int r = 0; r < 2; r++) {
 		uint32_t bin[BINS] = { 0 };
 		for (int i = 0; i < SAMPLES; i++)
 			if ((j->sample[i] & mask) == prefix)
-				bin[j->sample[i] >> round_of[r].shift & ((1u << round_of[r].bits) - 1)]++;
+				bin[j->sample[i] >> round_of[r].shift &
+				    ((1u << round_of[r].bits) - 1)]++;
 		prefix |= bin_of(bin, 1u << round_of[r].bits, &left) << round_of[r].shift;
 		mask |= ((1u << round_of[r].bits) - 1) << round_of[r].shift;
 	}
@@ -276,7 +282,9 @@ static int64_t narrow(struct job *j, int64_t left)
 
 static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
 {
-	struct job j = { .x = yk_ptr(&op->in[0]), .n = yk_elements(&op->in[0]), .chunk = yk_ptr(&op->workspace) };
+	struct job j = { .x = yk_ptr(&op->in[0]),
+			 .n = yk_elements(&op->in[0]),
+			 .chunk = yk_ptr(&op->workspace) };
 	const int64_t k = op->attr[0].i;
 	int64_t left = k, to = 0;
 
@@ -316,4 +324,5 @@ static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
 	return 0;
 }
 
-YK_KERNEL(largest, LARGEST) = { .can = can, .workspace = workspace, .run = run, .impl = { "radix" } };
+YK_KERNEL(largest,
+	  LARGEST) = { .can = can, .workspace = workspace, .run = run, .impl = { "radix" } };

@@ -74,7 +74,8 @@ static void transpose_32(uint32_t *y, const uint32_t *x, int64_t nb, int64_t na,
 			 int64_t from_a)
 {
 	int64_t a = 0;
-	// by rows of x: reads whole cache lines, while those of one column may map to the same set of the cache
+	// by rows of x: reads whole cache lines, while those of one column may map to the same set
+	// of the cache
 	for (; a + 8 <= na; a += 8) {
 		int64_t b = 0;
 		for (; b + 8 <= nb; b += 8)

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// POOL_MAX, POOL_MAX_BACKWARD and POOL_ARGMAX. Each plane [S..] is copied with a border of -inf to a grid for each
-// combination of remainders by the strides, so that a tap of all positions is one run.  Positions that lie in a grid
-// and are no results are computed, too, and left out. The gradient's sums have the copy's layout.
-// Windows of two elements that tile dense lines are reduced in place (kern_pool_pairs.h).
+// POOL_MAX, POOL_MAX_BACKWARD and POOL_ARGMAX. Each plane [S..] is copied with a border of -inf to
+// a grid for each combination of remainders by the strides, so that a tap of all positions is one
+// run.  Positions that lie in a grid and are no results are computed, too, and left out. The
+// gradient's sums have the copy's layout. Windows of two elements that tile dense lines are reduced
+// in place (kern_pool_pairs.h).
 #include "config.h"
 
 #include <math.h>
@@ -225,8 +226,8 @@ static char *line_of(const struct yoke_view *v, int64_t plane, int64_t line, int
 	return (char *)yk_ptr(v) + at * size;
 }
 
-// For remainder q of the last axis's stride: *first: first element of the line, *place: its index in the run.
-// Returns the number of elements.
+// For remainder q of the last axis's stride: *first: first element of the line, *place: its index
+// in the run. Returns the number of elements.
 static int64_t remainder_elements(const struct job *j, int64_t q, int64_t *place, int64_t *first)
 {
 	const struct axis *a = &j->axis[2];
@@ -237,7 +238,8 @@ static int64_t remainder_elements(const struct job *j, int64_t q, int64_t *place
 	return n < j->run[2] - skip ? n : j->run[2] - skip;
 }
 
-// Offset in the copy of the element at these distances from the beginning of the border; -1: no window reaches it.
+// Offset in the copy of the element at these distances from the beginning of the border; -1: no
+// window reaches it.
 static int64_t offset(const struct job *j, const int64_t at[AXES])
 {
 	int64_t grid = 0, within = 0;
@@ -267,7 +269,8 @@ static int64_t step_along(const struct yoke_view *v, int k)
 static void copy_in(const struct job *j, const struct kind *k, char *copy, int64_t plane)
 {
 	const struct axis *a = &j->axis[0], *b = &j->axis[1], *c = &j->axis[2];
-	const int64_t by_a = step_along(j->x, 0), by_b = step_along(j->x, 1), by_c = step_along(j->x, 2);
+	const int64_t by_a = step_along(j->x, 0), by_b = step_along(j->x, 1),
+		      by_c = step_along(j->x, 2);
 	int64_t stride, place, first;
 	const char *x = line_of(j->x, plane, 0, &stride);
 	k->fill(copy, -INFINITY, j->copy);
@@ -278,8 +281,10 @@ static void copy_in(const struct job *j, const struct kind *k, char *copy, int64
 			int64_t ib = b->lo / b->stride, qb = b->lo % b->stride;
 			for (int64_t lb = 0; lb < b->n && ia < j->run[0] && ib < j->run[1]; lb++) {
 				const int64_t grid = (qa * b->stride + qb) * c->stride + q;
-				const int64_t at = grid * j->grid + (ia * j->run[1] + ib) * j->run[2] + place;
-				k->take(copy + (size_t)at * k->size, x + la * by_a + lb * by_b + first * by_c,
+				const int64_t at =
+					grid * j->grid + (ia * j->run[1] + ib) * j->run[2] + place;
+				k->take(copy + (size_t)at * k->size,
+					x + la * by_a + lb * by_b + first * by_c,
 					stride * c->stride, n);
 				if (++qb == b->stride) {
 					qb = 0;
@@ -492,7 +497,8 @@ struct pairs {
 static void pairs_item(void *arg, int64_t index)
 {
 	struct pairs *p = arg;
-	const int64_t first = index * p->each, n = p->lines - first < p->each ? p->lines - first : p->each;
+	const int64_t first = index * p->each,
+		      n = p->lines - first < p->each ? p->lines - first : p->each;
 	void *memory = yk_team_scratch((size_t)(3 * p->each * p->width) * yk_esize(p->x->dtype));
 
 	if (!memory)
@@ -505,7 +511,9 @@ static void pairs_item(void *arg, int64_t index)
 
 static int run_pairs(const struct yoke_op *op)
 {
-	struct pairs p = { .x = &op->in[0], .g = op->nin > 1 ? &op->in[1] : NULL, .to = &op->out[0] };
+	struct pairs p = { .x = &op->in[0],
+			   .g = op->nin > 1 ? &op->in[1] : NULL,
+			   .to = &op->out[0] };
 
 	for (int k = 0; k < AXES; k++)
 		p.axis[k] = axis_of(op, p.x, p.g ? p.g : p.to, k);
@@ -529,4 +537,5 @@ static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
 	return j.no_memory ? yk_cpu_fail(YOKE_ENOMEM, "pool: no memory for a plane") : 0;
 }
 
-YK_KERNEL(pool_max, POOL_MAX, POOL_MAX_BACKWARD, POOL_ARGMAX) = { .can = can, .run = run, .impl = { "pairs", "planes" } };
+YK_KERNEL(pool_max, POOL_MAX, POOL_MAX_BACKWARD,
+	  POOL_ARGMAX) = { .can = can, .run = run, .impl = { "pairs", "planes" } };

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The maximum of windows that are two elements wide along the last axis and tile a dense tensor, and its
-// gradient, for one element type T. Included by kern_pool.c, which defines T and PAIRS(name).
-// Rows are processed in whole vectors, also short ones: what exceeds a row is overwritten by the next one.
+// The maximum of windows that are two elements wide along the last axis and tile a dense tensor,
+// and its gradient, for one element type T. Included by kern_pool.c, which defines T and
+// PAIRS(name). Rows are processed in whole vectors, also short ones: what exceeds a row is
+// overwritten by the next one.
 
 // Row `row` of the windows of line `line`.
 static T *PAIRS(row)(const struct pairs *p, const T *x, int64_t line, int64_t row)
@@ -13,8 +14,8 @@ static T *PAIRS(row)(const struct pairs *p, const T *x, int64_t line, int64_t ro
 	return (T *)x + (layer * b->n + line % b->out * b->window + row % b->window) * p->width;
 }
 
-// Elements of a row to process, of which `lines` lines of an item are left. Where axis 0 has windows, the
-// next row in memory is not always a later one.
+// Elements of a row to process, of which `lines` lines of an item are left. Where axis 0 has
+// windows, the next row in memory is not always a later one.
 static int64_t PAIRS(wide)(const struct pairs *p, int64_t lines)
 {
 	enum { LANES = 64 / sizeof(T) };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// SCATTER_SET: x [N,R..], idx [I..], v [I..,R..] -> y = x with the rows of v at idx; -1 is skipped, and of
-// equal indices the last one counts.  Indices are checked before anything is written.
+// SCATTER_SET: x [N,R..], idx [I..], v [I..,R..] -> y = x with the rows of v at idx; -1 is skipped,
+// and of equal indices the last one counts.  Indices are checked before anything is written.
 #include "config.h"
 
 #include "../rows/operand.h"
@@ -10,17 +10,19 @@ static uint64_t can(const struct yoke_op *op)
 {
 	if (op->nin != 3 || op->nout != 1)
 		return 0;
-	const struct yoke_view *x = &op->in[0], *idx = &op->in[1], *v = &op->in[2], *y = &op->out[0];
+	const struct yoke_view *x = &op->in[0], *idx = &op->in[1], *v = &op->in[2],
+			       *y = &op->out[0];
 	const struct yoke_op copy = copy_of(op);
-	return is_index(idx) && v->kind == YOKE_VIEW_BUFFER && y->kind == YOKE_VIEW_BUFFER && v->dtype == y->dtype &&
-	       x->dtype == y->dtype && y->rank >= 1 && x->rank == y->rank && same_dims(x->dims, y->dims, y->rank) &&
-	       v->rank == idx->rank + y->rank - 1 && same_dims(v->dims, idx->dims, idx->rank) &&
-	       same_dims(v->dims + idx->rank, y->dims + 1, y->rank - 1) && dense_from(y, 1) && dense_from(v, idx->rank) &&
-	       ISA(yk_move).can(&copy);
+	return is_index(idx) && v->kind == YOKE_VIEW_BUFFER && y->kind == YOKE_VIEW_BUFFER &&
+	       v->dtype == y->dtype && x->dtype == y->dtype && y->rank >= 1 && x->rank == y->rank &&
+	       same_dims(x->dims, y->dims, y->rank) && v->rank == idx->rank + y->rank - 1 &&
+	       same_dims(v->dims, idx->dims, idx->rank) &&
+	       same_dims(v->dims + idx->rank, y->dims + 1, y->rank - 1) && dense_from(y, 1) &&
+	       dense_from(v, idx->rank) && ISA(yk_move).can(&copy);
 }
 
-// Rows of one element, at indices and of values that are lines. A work item writes those of an interval of y, so that of equal
-// indices the last one counts.
+// Rows of one element, at indices and of values that are lines. A work item writes those of an
+// interval of y, so that of equal indices the last one counts.
 struct elements {
 	const struct yoke_view *y;
 	int64_t n;
@@ -59,7 +61,8 @@ static inline void elements(const struct elements *e, int64_t begin, int64_t end
 static void elements_item(void *arg, int64_t item)
 {
 	const struct elements *e = arg;
-	const int64_t rows = e->y->dims[0], each = (rows + e->items - 1) / e->items, begin = item * each;
+	const int64_t rows = e->y->dims[0], each = (rows + e->items - 1) / e->items,
+		      begin = item * each;
 	const int64_t end = begin + each < rows ? begin + each : rows;
 	if (e->wide)
 		elements(e, begin, end, true);
@@ -67,12 +70,14 @@ static void elements_item(void *arg, int64_t item)
 		elements(e, begin, end, false);
 }
 
-static int run_elements(const struct yoke_op *op, int64_t n, const struct line *idx, const struct line *v)
+static int run_elements(const struct yoke_op *op, int64_t n, const struct line *idx,
+			const struct line *v)
 {
 	enum { MANY = 16 << 10 }; // indices for which it is worth waking the other threads
 	const struct yoke_view *y = &op->out[0];
 	const bool wide = op->in[1].dtype == yoke_i64;
-	const int64_t bad = wide ? first_outside(idx, n, true, -1, y->dims[0]) : first_outside(idx, n, false, -1, y->dims[0]);
+	const int64_t bad = wide ? first_outside(idx, n, true, -1, y->dims[0]) :
+				   first_outside(idx, n, false, -1, y->dims[0]);
 	if (bad >= 0)
 		return out_of_range("scatter_set", &op->in[1], bad, y->dims[0]);
 	const int err = copy_x(op);
@@ -108,7 +113,9 @@ static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
 		const int64_t row = index_at(idx, i);
 		if (row >= 0)
 			memcpy((char *)yk_ptr(y) + row * to_step,
-			       (const char *)yk_ptr(v) + offset_of(v->dims, v->strides, idx->rank, i) * size, bytes);
+			       (const char *)yk_ptr(v) +
+				       offset_of(v->dims, v->strides, idx->rank, i) * size,
+			       bytes);
 	}
 	return 0;
 }

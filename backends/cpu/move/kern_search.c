@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SEARCHSORTED: for each element of v the number of elements of a sorted row that come before it.
-// All searches in a row of n elements take the same steps, so that TOGETHER of them proceed side by side and their cache
-// misses overlap.
+// All searches in a row of n elements take the same steps, so that TOGETHER of them proceed side by
+// side and their cache misses overlap.
 #include "config.h"
 
 #include "../vector/half.h"
@@ -10,7 +10,8 @@
 enum { TOGETHER = 16, PER_ITEM = 1 << 12 };
 
 // Searches m elements of v, `step` apart, in s [n]; n is at least 1.
-typedef void search_fn(int64_t *y, const char *s, int64_t n, const char *v, int64_t m, int64_t step, int64_t to_step);
+typedef void search_fn(int64_t *y, const char *s, int64_t n, const char *v, int64_t m, int64_t step,
+		       int64_t to_step);
 
 struct job {
 	const struct yoke_view *s, *v, *y;
@@ -21,7 +22,8 @@ struct job {
 #define SAME(x) (x)
 
 #define SEARCH(name, T, K, LOAD, BEFORE) \
-	static void name(int64_t *y, const char *sv, int64_t n, const char *vv, int64_t m, int64_t step, int64_t to_step) \
+	static void name(int64_t *y, const char *sv, int64_t n, const char *vv, int64_t m, \
+			 int64_t step, int64_t to_step) \
 	{ \
 		const T *s = (const T *)sv, *v = (const T *)vv; \
 		for (int64_t i = 0; i < m; i += TOGETHER) { \
@@ -32,7 +34,8 @@ struct job {
 				key[k] = LOAD(v[(i + k) * step]); \
 			for (int64_t left = n; left > 1; left -= left / 2) \
 				for (int k = 0; k < TOGETHER; k++) \
-					at[k] += LOAD(s[at[k] + left / 2 - 1]) BEFORE key[k] ? left / 2 : 0; \
+					at[k] += LOAD(s[at[k] + left / 2 - 1]) BEFORE key[k] ? \
+						 left / 2 : 0; \
 			for (int64_t k = 0; k < some; k++) \
 				y[(i + k) * to_step] = at[k] + (LOAD(s[at[k]]) BEFORE key[k]); \
 		} \
@@ -62,25 +65,35 @@ static uint64_t can(const struct yoke_op *op)
 		return 0;
 	const struct yoke_view *s = &op->in[0], *v = &op->in[1], *y = &op->out[0];
 	const int last = s->rank - 1;
-	return s->kind == YOKE_VIEW_BUFFER && v->kind == YOKE_VIEW_BUFFER && y->kind == YOKE_VIEW_BUFFER && s->dtype == v->dtype &&
-	       s->dtype != yoke_bool && y->dtype == yoke_i64 && last >= 0 && v->rank == s->rank && y->rank == s->rank &&
-	       same_dims(s->dims, v->dims, last) && same_dims(y->dims, v->dims, s->rank) && (s->strides[last] == 1 || s->dims[last] < 2);
+	return s->kind == YOKE_VIEW_BUFFER && v->kind == YOKE_VIEW_BUFFER &&
+	       y->kind == YOKE_VIEW_BUFFER && s->dtype == v->dtype && s->dtype != yoke_bool &&
+	       y->dtype == yoke_i64 && last >= 0 && v->rank == s->rank && y->rank == s->rank &&
+	       same_dims(s->dims, v->dims, last) && same_dims(y->dims, v->dims, s->rank) &&
+	       (s->strides[last] == 1 || s->dims[last] < 2);
 }
 
 static void item(void *arg, int64_t index)
 {
 	const struct job *j = arg;
 	const int last = j->s->rank - 1;
-	const int64_t row = index / j->chunks, first = index % j->chunks * PER_ITEM, size = (int64_t)yk_esize(j->s->dtype);
-	const int64_t m = j->m - first < PER_ITEM ? j->m - first : PER_ITEM, step = j->v->strides[last], to_step = j->y->strides[last];
-	int64_t *y = (int64_t *)yk_ptr(j->y) + offset_of(j->y->dims, j->y->strides, last, row) + first * to_step;
+	const int64_t row = index / j->chunks, first = index % j->chunks * PER_ITEM,
+		      size = (int64_t)yk_esize(j->s->dtype);
+	const int64_t m = j->m - first < PER_ITEM ? j->m - first : PER_ITEM,
+		      step = j->v->strides[last], to_step = j->y->strides[last];
+	int64_t *y = (int64_t *)yk_ptr(j->y) + offset_of(j->y->dims, j->y->strides, last, row) +
+		     first * to_step;
 	if (!j->n) {
 		for (int64_t i = 0; i < m; i++)
 			y[i * to_step] = 0;
 		return;
 	}
-	j->search(y, (const char *)yk_ptr(j->s) + offset_of(j->s->dims, j->s->strides, last, row) * size, j->n,
-		  (const char *)yk_ptr(j->v) + (offset_of(j->v->dims, j->v->strides, last, row) + first * step) * size, m, step, to_step);
+	j->search(y,
+		  (const char *)yk_ptr(j->s) +
+			  offset_of(j->s->dims, j->s->strides, last, row) * size,
+		  j->n,
+		  (const char *)yk_ptr(j->v) +
+			  (offset_of(j->v->dims, j->v->strides, last, row) + first * step) * size,
+		  m, step, to_step);
 }
 
 static int run(const struct yoke_op *op, uint32_t impl, void *prepared)

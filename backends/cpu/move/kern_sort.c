@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // SORT: the first k of each row of the last axis in order, stable, NaN last; values and positions.
 // Elements become unsigned keys with the same order (-0 equals 0, NaN is the last key in either
-// direction), which are radix-sorted, 8 bits per pass. The bits in which the keys of a row differ are put before the
-// position in one word, if they fit, otherwise key and position are a pair. If k is a small part of the row, the k-th
-// key is found first and later elements are dropped. A long row is divided into chunks, which the team processes.
+// direction), which are radix-sorted, 8 bits per pass. The bits in which the keys of a row differ
+// are put before the position in one word, if they fit, otherwise key and position are a pair. If k
+// is a small part of the row, the k-th key is found first and later elements are dropped. A long
+// row is divided into chunks, which the team processes.
 #include "config.h"
 
 #include <string.h>
@@ -80,7 +81,8 @@ struct common {
 };
 
 #define KEYS(name, T, key) \
-	static struct common name(uint64_t *to, const char *from, int64_t n, int64_t stride, bool down) \
+	static struct common name(uint64_t *to, const char *from, int64_t n, int64_t stride, \
+				  bool down) \
 	{ \
 		const T *x = (const T *)from; \
 		struct common c = { UINT64_MAX, 0 }; \
@@ -120,15 +122,18 @@ static struct common (*const keys[])(uint64_t *, const char *, int64_t, int64_t,
 			a[k] = p; \
 		} \
 	} \
-	/* moves the k elements with the least keys, of `bytes` bytes, to the front, keeping their order */ \
+	/* moves the k elements with the least keys, of `bytes` bytes, to the front, keeping their \
+	   order */ \
 	static void name##_select(T *a, int64_t n, int64_t k, int bytes) \
 	{ \
 		uint64_t prefix = 0, mask = 0; /* bits of the k-th key found so far */ \
-		int64_t left = k, kept = 0;    /* left: how many elements with that prefix are in the result */ \
+		/* left: how many elements with that prefix are in the result */ \
+		int64_t left = k, kept = 0; \
 		for (int d = bytes - 1; d >= 0; d--) { \
 			int64_t count[BUCKETS] = { 0 }; \
 			for (int64_t i = 0; i < n; i++) \
-				count[key_of(a[i]) >> 8 * d & 255] += (key_of(a[i]) & mask) == prefix; \
+				count[key_of(a[i]) >> 8 * d & 255] += \
+					(key_of(a[i]) & mask) == prefix; \
 			uint64_t v = 0; \
 			for (; count[v] < left; v++) \
 				left -= count[v]; \
@@ -209,7 +214,8 @@ static void make_keys(void *row, int64_t chunk)
 	const struct yoke_view *x = r->j->x;
 	const int64_t step = x->strides[x->rank - 1];
 	int64_t end, i = chunk_of(r, chunk, r->n, &end);
-	r->common[chunk] = keys[x->dtype](r->a + i, r->x + i * step * (int64_t)yk_esize(x->dtype), end - i, step, r->j->descending);
+	r->common[chunk] = keys[x->dtype](r->a + i, r->x + i * step * (int64_t)yk_esize(x->dtype),
+					  end - i, step, r->j->descending);
 }
 
 static uint64_t position_mask(const struct row *r)
@@ -243,7 +249,8 @@ static void move_words(void *row, int64_t chunk)
 		r->b[to[r->a[i] >> r->shift & 255]++] = r->a[i];
 }
 
-// Counts become the positions where each chunk's elements of a digit go; false: all digits are equal.
+// Counts become the positions where each chunk's elements of a digit go; false: all digits are
+// equal.
 static bool place_digits(struct row *r)
 {
 	int64_t first = 0;
@@ -327,7 +334,8 @@ static void give_words(void *row, int64_t chunk)
 	case yoke_i64: whole_i64(r, first, end, step_of(j->value)); break;
 	default:
 		for (int64_t i = first; i < end; i++)
-			copy(r->value + i * step_of(j->value) * size, r->x + (int64_t)(r->a[i] & at) * from, (size_t)size);
+			copy(r->value + i * step_of(j->value) * size,
+			     r->x + (int64_t)(r->a[i] & at) * from, (size_t)size);
 	}
 }
 
@@ -367,7 +375,8 @@ static void sort_pairs(const struct row *r, struct pair *a)
 	else
 		a = radix(a, a + n, n, j->bytes);
 	for (int64_t i = 0; j->value && i < j->k; i++)
-		copy(r->value + i * step_of(j->value) * (int64_t)size, r->x + a[i].at * step_of(j->x) * (int64_t)size, size);
+		copy(r->value + i * step_of(j->value) * (int64_t)size,
+		     r->x + a[i].at * step_of(j->x) * (int64_t)size, size);
 	for (int64_t i = 0; j->index && i < j->k; i++)
 		r->index[i * step_of(j->index)] = a[i].at;
 }
@@ -402,7 +411,8 @@ static void sort_row(const struct job *j, struct pair *memory, int64_t index)
 	const int bits = bits_of(c.any & ~c.all);
 	r.low = bits ? UINT64_MAX >> (64 - bits) : 0;
 	r.high = c.all & ~r.low;
-	r.places = j->index || (j->value && !is_whole(j->x->dtype)) ? bits_of((uint64_t)r.n - 1) : 0;
+	r.places =
+		j->index || (j->value && !is_whole(j->x->dtype)) ? bits_of((uint64_t)r.n - 1) : 0;
 	if (bits + r.places <= 64)
 		sort_words(&r, bits);
 	else

@@ -23,8 +23,8 @@ static uint64_t can(const struct yoke_op *op)
 {
 	const struct yoke_source *s = op->source;
 
-	if (!s || s->size < sizeof *s || s->dialect != YOKE_DIALECT_HOST || !s->host || s->chunks < 1 ||
-	    op->nout + op->nin > VIEWS)
+	if (!s || s->size < sizeof *s || s->dialect != YOKE_DIALECT_HOST || !s->host ||
+	    s->chunks < 1 || op->nout + op->nin > VIEWS)
 		return 0;
 	for (uint32_t i = 0; i < op->nout; i++)
 		if (!given(&op->out[i], false))
@@ -57,7 +57,8 @@ static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
 	yk_team_run(op->source->chunks, item, &j);
 	const int err = atomic_load(&j.err);
 	if (err)
-		return yk_cpu_fail(err < 0 ? err : YOKE_EINVAL, "the application's function returned %d", err);
+		return yk_cpu_fail(err < 0 ? err : YOKE_EINVAL,
+				   "the application's function returned %d", err);
 	return 0;
 }
 

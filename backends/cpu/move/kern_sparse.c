@@ -20,7 +20,8 @@ struct job {
 	const struct yoke_view *x, *y; // y: with the matrix's rows; x: with its columns
 	const struct yoke_view *idx, *w, *first;
 	const struct yoke_view *to;    // SPARSE_W: its result
-	int64_t groups, before, columns, rows, after, entries, taps; // taps: entries per row, without first
+	// taps: entries per row, without first
+	int64_t groups, before, columns, rows, after, entries, taps;
 	bool shared; // one matrix for all groups
 	bool max, skips; // skips: some entries are left out
 	int64_t blocks, each; // per leading index: work items, and rows or columns of each
@@ -42,15 +43,18 @@ static bool job_init(struct job *j, const struct yoke_op *op)
 	const uint32_t at = op->code == YOKE_OP_SPARSE_W ? 2 : 1;
 	if (op->nin != 4 || op->nout != 1)
 		return false;
-	*j = (struct job){ .idx = &op->in[at], .w = &op->in[2], .first = &op->in[3], .to = &op->out[0] };
+	*j = (struct job){
+		.idx = &op->in[at], .w = &op->in[2], .first = &op->in[3], .to = &op->out[0]
+	};
 	switch (op->code) {
 	case YOKE_OP_SPARSE: j->x = &op->in[0], j->y = &op->out[0]; break;
 	case YOKE_OP_SPARSE_X: j->x = &op->out[0], j->y = &op->in[0]; break;
 	default: j->x = &op->in[0], j->y = &op->in[1], j->w = NULL;
 	}
 	const int dtype = j->x->dtype;
-	if ((dtype != yoke_f32 && dtype != yoke_f64) || !is_kind(j->x, dtype, 4) || !is_kind(j->y, dtype, 4) || !is_index(j->idx) ||
-	    !dense_pairs(j->idx) || (op->code == YOKE_OP_SPARSE_W && (j->to->dtype != dtype || !dense_pairs(j->to))))
+	if ((dtype != yoke_f32 && dtype != yoke_f64) || !is_kind(j->x, dtype, 4) ||
+	    !is_kind(j->y, dtype, 4) || !is_index(j->idx) || !dense_pairs(j->idx) ||
+	    (op->code == YOKE_OP_SPARSE_W && (j->to->dtype != dtype || !dense_pairs(j->to))))
 		return false;
 	if (j->w && j->w->kind == YOKE_VIEW_NONE)
 		j->w = NULL;
@@ -58,8 +62,8 @@ static bool job_init(struct job *j, const struct yoke_op *op)
 		return false;
 	if (j->first->kind == YOKE_VIEW_NONE)
 		j->first = NULL;
-	if (j->first && (j->first->kind != YOKE_VIEW_BUFFER || j->first->dtype != yoke_i64 || j->first->rank != 1 ||
-			 !dense_from(j->first, 0)))
+	if (j->first && (j->first->kind != YOKE_VIEW_BUFFER || j->first->dtype != yoke_i64 ||
+			 j->first->rank != 1 || !dense_from(j->first, 0)))
 		return false;
 	j->groups = j->x->dims[0];
 	j->before = j->x->dims[1];
@@ -91,7 +95,8 @@ static int check(struct job *j)
 	int64_t bad = -1;
 	if (j->idx->dtype == yoke_i32) {
 		const int32_t *idx = yk_ptr(j->idx);
-		const uint32_t limit = j->columns < INT32_MAX ? (uint32_t)j->columns + 1 : (uint32_t)INT32_MAX + 1;
+		const uint32_t limit =
+			j->columns < INT32_MAX ? (uint32_t)j->columns + 1 : (uint32_t)INT32_MAX + 1;
 		uint32_t wrong = 0, all = 0;
 		for (int64_t i = 0; i < n; i++) {
 			wrong |= (uint32_t)idx[i] + 1 >= limit;
@@ -114,16 +119,20 @@ static int check(struct job *j)
 	if (bad >= 0)
 		return out_of_range("sparse", j->idx, bad, j->columns);
 	for (int64_t i = 0; i < j->rows && j->first; i++)
-		if (begin_of(j, i) < 0 || begin_of(j, i) > begin_of(j, i + 1) || begin_of(j, i + 1) > j->entries)
-			return yk_cpu_fail(YOKE_ERANGE, "sparse: row %lld begins at entry %lld and ends at %lld of %lld", (long long)i,
-					   (long long)begin_of(j, i), (long long)begin_of(j, i + 1), (long long)j->entries);
+		if (begin_of(j, i) < 0 || begin_of(j, i) > begin_of(j, i + 1) ||
+		    begin_of(j, i + 1) > j->entries)
+			return yk_cpu_fail(
+				YOKE_ERANGE,
+				"sparse: row %lld begins at entry %lld and ends at %lld of %lld",
+				(long long)i, (long long)begin_of(j, i),
+				(long long)begin_of(j, i + 1), (long long)j->entries);
 	return 0;
 }
 
 // Rows of results of one element, from `taps` entries each.
 #define ROW_SUMS(name, T, I) \
-	static inline __attribute__((always_inline)) void name(const T *x, const I *idx, const T *w, int64_t taps, \
-							       bool skips, T *y, int64_t n) \
+	static inline __attribute__((always_inline)) void name( \
+		const T *x, const I *idx, const T *w, int64_t taps, bool skips, T *y, int64_t n) \
 	{ \
 		for (int64_t i = 0; i < n; i++, idx += taps) { \
 			T sum = 0; \
@@ -139,9 +148,11 @@ static int check(struct job *j)
 #define KERNELS(name, T, I) \
 	ROW_SUMS(name##_row, T, I) \
 	typedef T name##_vec __attribute__((vector_size(64))); \
-	/* the first elements of the sum of entries m .. end - 1, which stay in `vectors` registers */ \
-	static inline __attribute__((always_inline)) void name##_sum(T *y, const T *x, const I *idx, const T *w, int64_t step, \
-								     int64_t m, int64_t end, int vectors) \
+	/* the first elements of the sum of entries m .. end - 1, which stay in `vectors` \
+	   registers */ \
+	static inline __attribute__((always_inline)) void name##_sum( \
+		T *y, const T *x, const I *idx, const T *w, int64_t step, int64_t m, int64_t end, \
+		int vectors) \
 	{ \
 		name##_vec sum[4] = { 0 }; \
 		for (; m < end; m++) { \
@@ -156,7 +167,8 @@ static int check(struct job *j)
 		} \
 		memcpy(y, sum, (size_t)vectors * sizeof *sum); \
 	} \
-	static void name##_row_of(T *y, const T *x, const I *idx, const T *w, int64_t step, int64_t m, int64_t end, int64_t n) \
+	static void name##_row_of(T *y, const T *x, const I *idx, const T *w, int64_t step, \
+				  int64_t m, int64_t end, int64_t n) \
 	{ \
 		enum { LANES = 64 / sizeof(T) }; \
 		int64_t c = 0; \
@@ -167,14 +179,17 @@ static int check(struct job *j)
 		for (; c < n; c++) { \
 			T sum = 0; \
 			for (int64_t k = m; k < end; k++) \
-				sum += idx[k] < 0 ? 0 : (w ? w[k] : 1) * x[(int64_t)idx[k] * step + c]; \
+				sum += idx[k] < 0 ? 0 : \
+				       (w ? w[k] : 1) * x[(int64_t)idx[k] * step + c]; \
 			y[c] = sum; \
 		} \
 	} \
 	/* rows i .. end - 1 of one element each, for CHANNELS leading indices xs and ys apart */ \
-	static void name##_channels(const struct job *j, const T *x, const I *idx, const T *w, T *y, int64_t i, int64_t end) \
+	static void name##_channels(const struct job *j, const T *x, const I *idx, const T *w, \
+				    T *y, int64_t i, int64_t end) \
 	{ \
-		const int64_t xs = j->x->strides[1], ys = j->y->strides[1], step = j->x->strides[2], to = j->y->strides[2]; \
+		const int64_t xs = j->x->strides[1], ys = j->y->strides[1], \
+			      step = j->x->strides[2], to = j->y->strides[2]; \
 		for (; i < end; i++) { \
 			T sum[CHANNELS] = { 0 }; \
 			for (int64_t m = i * j->taps; m < (i + 1) * j->taps; m++) { \
@@ -188,10 +203,13 @@ static int check(struct job *j)
 				y[i * to + c * ys] = sum[c]; \
 		} \
 	} \
-	static void name##_sums(const struct job *j, const T *x, const I *idx, const T *w, T *y, int64_t i, int64_t end) \
+	static void name##_sums(const struct job *j, const T *x, const I *idx, const T *w, T *y, \
+				int64_t i, int64_t end) \
 	{ \
-		const int64_t step = j->x->strides[2], to = j->y->strides[2], xs = j->x->strides[3], ys = j->y->strides[3]; \
-		if (j->after == 1 && j->columns && !j->max && j->taps && (w || j->taps == 1) && step == 1 && to == 1) { \
+		const int64_t step = j->x->strides[2], to = j->y->strides[2], \
+			      xs = j->x->strides[3], ys = j->y->strides[3]; \
+		if (j->after == 1 && j->columns && !j->max && j->taps && (w || j->taps == 1) && \
+		    step == 1 && to == 1) { \
 			idx += i * j->taps; \
 			w = w ? w + i * j->taps : w; \
 			if (!w && j->skips) \
@@ -216,7 +234,8 @@ static int check(struct job *j)
 			int64_t m = begin_of(j, i); \
 			const bool dense = xs == 1 && ys == 1 && !j->max; \
 			if (dense && !w && m + 1 == last && idx[m] >= 0) { \
-				vf_copy(row, x + (int64_t)idx[m] * step, (size_t)j->after * sizeof(T)); \
+				vf_copy(row, x + (int64_t)idx[m] * step, \
+					(size_t)j->after * sizeof(T)); \
 				continue; \
 			} \
 			if (dense) { \
@@ -242,9 +261,11 @@ static int check(struct job *j)
 		} \
 	} \
 	/* adds to columns c .. end - 1 of x */ \
-	static void name##_adds(const struct job *j, T *x, const I *idx, const T *w, const T *y, int64_t c, int64_t end) \
+	static void name##_adds(const struct job *j, T *x, const I *idx, const T *w, const T *y, \
+				int64_t c, int64_t end) \
 	{ \
-		const int64_t to = j->x->strides[2], step = j->y->strides[2], xs = j->x->strides[3], ys = j->y->strides[3]; \
+		const int64_t to = j->x->strides[2], step = j->y->strides[2], \
+			      xs = j->x->strides[3], ys = j->y->strides[3]; \
 		if (xs == 1 && to == j->after) \
 			memset(x + c * to, 0, (size_t)((end - c) * to) * sizeof(T)); \
 		for (int64_t i = c; i < end && !(xs == 1 && to == j->after); i++) \
@@ -270,9 +291,11 @@ static int check(struct job *j)
 		} \
 	} \
 	/* adds one leading index's products to the sums of rows i .. end - 1 */ \
-	static void name##_dots(const struct job *j, const T *x, const T *y, const I *idx, T *to, int64_t i, int64_t end) \
+	static void name##_dots(const struct job *j, const T *x, const T *y, const I *idx, T *to, \
+				int64_t i, int64_t end) \
 	{ \
-		const int64_t xn = j->x->strides[2], yn = j->y->strides[2], xs = j->x->strides[3], ys = j->y->strides[3]; \
+		const int64_t xn = j->x->strides[2], yn = j->y->strides[2], \
+			      xs = j->x->strides[3], ys = j->y->strides[3]; \
 		for (; i < end; i++) { \
 			const int64_t last = begin_of(j, i + 1); \
 			for (int64_t m = begin_of(j, i); m < last; m++) { \
@@ -317,10 +340,13 @@ static int64_t entries_of(const struct job *j, int64_t group)
 static void sum_item(void *arg, int64_t item)
 {
 	const struct job *j = arg;
-	const int64_t i = item % j->blocks * j->each, end = i + j->each < j->rows ? i + j->each : j->rows;
+	const int64_t i = item % j->blocks * j->each,
+		      end = i + j->each < j->rows ? i + j->each : j->rows;
 	const int64_t parts = (j->before + j->together - 1) / j->together, part = item / j->blocks;
-	const int64_t group = part / parts, first = part % parts * j->together, m = entries_of(j, group);
-	const int64_t many = first + j->together < j->before ? j->together : j->before - first, lead = group * j->before + first;
+	const int64_t group = part / parts, first = part % parts * j->together,
+		      m = entries_of(j, group);
+	const int64_t many = first + j->together < j->before ? j->together : j->before - first,
+		      lead = group * j->before + first;
 #define SUMS(T, I, name) \
 	do { \
 		const I *idx = (const I *)yk_ptr(j->idx) + m; \
@@ -331,7 +357,8 @@ static void sum_item(void *arg, int64_t item)
 			name##_channels(j, x, idx, w, y, i, end); \
 		else \
 			for (int64_t k = 0; k < many; k++) \
-				name##_sums(j, x + k * j->x->strides[1], idx, w, y + k * j->y->strides[1], i, end); \
+				name##_sums(j, x + k * j->x->strides[1], idx, w, \
+					    y + k * j->y->strides[1], i, end); \
 	} while (0)
 	EACH_DTYPE(j, SUMS);
 #undef SUMS
@@ -341,10 +368,12 @@ static void add_item(void *arg, int64_t item)
 {
 	const struct job *j = arg;
 	const int64_t lead = item / j->blocks, i = item % j->blocks * j->each;
-	const int64_t end = i + j->each < j->columns ? i + j->each : j->columns, m = entries_of(j, lead / j->before);
+	const int64_t end = i + j->each < j->columns ? i + j->each : j->columns,
+		      m = entries_of(j, lead / j->before);
 #define ADDS(T, I, name) \
 	name##_adds(j, (T *)yk_ptr(j->x) + lead_of(j, j->x, lead), (const I *)yk_ptr(j->idx) + m, \
-		    j->w ? (const T *)yk_ptr(j->w) + m : NULL, (const T *)yk_ptr(j->y) + lead_of(j, j->y, lead), i, end)
+		    j->w ? (const T *)yk_ptr(j->w) + m : NULL, \
+		    (const T *)yk_ptr(j->y) + lead_of(j, j->y, lead), i, end)
 	EACH_DTYPE(j, ADDS);
 #undef ADDS
 }
@@ -363,7 +392,8 @@ static void dot_item(void *arg, int64_t item)
 		memset(to + begin, 0, (size_t)(last - begin) * sizeof(T)); \
 		for (int64_t lead = group * leads; lead < (group + 1) * leads; lead++) \
 			name##_dots(j, (const T *)yk_ptr(j->x) + lead_of(j, j->x, lead), \
-				    (const T *)yk_ptr(j->y) + lead_of(j, j->y, lead), (const I *)yk_ptr(j->idx) + m, to, i, end); \
+				    (const T *)yk_ptr(j->y) + lead_of(j, j->y, lead), \
+				    (const I *)yk_ptr(j->idx) + m, to, i, end); \
 	} while (0)
 	EACH_DTYPE(j, DOTS);
 #undef DOTS
@@ -386,16 +416,19 @@ static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
 		return err;
 	const int64_t leads = j.groups * j.before, mean = j.rows ? j.entries / j.rows + 1 : 1;
 	if (op->code == YOKE_OP_SPARSE) {
-		j.together = j.after == 1 && j.taps > 1 && !j.max && j.before >= CHANNELS ? CHANNELS : 1;
+		j.together =
+			j.after == 1 && j.taps > 1 && !j.max && j.before >= CHANNELS ? CHANNELS : 1;
 		divide(&j, j.rows, mean * j.after * j.together);
-		yk_team_run(j.groups * ((j.before + j.together - 1) / j.together) * j.blocks, sum_item, &j);
+		yk_team_run(j.groups * ((j.before + j.together - 1) / j.together) * j.blocks,
+			    sum_item, &j);
 	} else if (op->code == YOKE_OP_SPARSE_X) {
 		const bool ranges = j.after >= LONG && leads < RANGES && j.columns >= RANGES;
 		j.each = ranges ? (j.columns + RANGES - 1) / RANGES : j.columns;
 		j.blocks = j.columns ? (j.columns + j.each - 1) / j.each : 0;
 		yk_team_run(leads * j.blocks, add_item, &j);
 	} else {
-		memset(yk_ptr(j.to), 0, (size_t)(j.idx->dims[0] * j.entries) * yk_esize(j.to->dtype));
+		memset(yk_ptr(j.to), 0,
+		       (size_t)(j.idx->dims[0] * j.entries) * yk_esize(j.to->dtype));
 		divide(&j, j.rows, mean * j.after * j.before * (j.shared ? j.groups : 1));
 		yk_team_run(j.idx->dims[0] * j.blocks, dot_item, &j);
 	}

@@ -26,14 +26,15 @@ static uint64_t can(const struct yoke_op *op)
 	const struct yoke_view *x = &op->in[0], *y = &op->out[0];
 	const int64_t axis = op->attr[0].i;
 	return x->kind == YOKE_VIEW_BUFFER && y->kind == YOKE_VIEW_BUFFER && x->dtype == y->dtype &&
-	       x->dtype >= yoke_f32 && x->dtype <= yoke_bf16 && x->rank == y->rank + 1 && axis >= 0 && axis < y->rank &&
-	       x->dims[y->rank] == op->attr[1].i && y->dims[axis] == op->attr[4].i &&
-	       same_dims(x->dims, y->dims, (int)axis) &&
+	       x->dtype >= yoke_f32 && x->dtype <= yoke_bf16 && x->rank == y->rank + 1 &&
+	       axis >= 0 && axis < y->rank && x->dims[y->rank] == op->attr[1].i &&
+	       y->dims[axis] == op->attr[4].i && same_dims(x->dims, y->dims, (int)axis) &&
 	       same_dims(x->dims + axis + 1, y->dims + axis + 1, y->rank - (int)axis - 1);
 }
 
 #define ADD(name, T, S, LOAD, STORE) \
-	static void name##_add(void *sums, int64_t step, const char *from, int64_t stride, int64_t n) \
+	static void name##_add(void *sums, int64_t step, const char *from, int64_t stride, \
+			       int64_t n) \
 	{ \
 		S *to = sums; \
 		const T *x = (const T *)from; \
@@ -87,10 +88,11 @@ static void line(const struct job *j, int64_t row, char *sums)
 		const int64_t first = at - k * j->dilation, q = first / j->stride;
 		const char *p = (const char *)yk_ptr(x) + (from + k * window) * size;
 		if (along)
-			kinds[dtype].add(sums + (size_t)(k * j->dilation) * kinds[dtype].size, j->stride, p,
-					 x->strides[last], j->count);
+			kinds[dtype].add(sums + (size_t)(k * j->dilation) * kinds[dtype].size,
+					 j->stride, p, x->strides[last], j->count);
 		else if (first >= 0 && first % j->stride == 0 && q < j->count)
-			kinds[dtype].add(sums, 1, p + q * x->strides[j->axis] * size, x->strides[last], j->cols);
+			kinds[dtype].add(sums, 1, p + q * x->strides[j->axis] * size,
+					 x->strides[last], j->cols);
 	}
 	kinds[dtype].put(sums, (char *)yk_ptr(y) + to * size, y->strides[last], j->cols);
 }
@@ -112,8 +114,14 @@ static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
 {
 	const struct yoke_view *x = &op->in[0], *y = &op->out[0];
 	const int axis = (int)op->attr[0].i;
-	struct job j = { .x = x, .y = y, .axis = axis, .size = op->attr[1].i, .stride = op->attr[2].i,
-			 .dilation = op->attr[3].i, .count = x->dims[axis], .cols = y->dims[y->rank - 1] };
+	struct job j = { .x = x,
+			 .y = y,
+			 .axis = axis,
+			 .size = op->attr[1].i,
+			 .stride = op->attr[2].i,
+			 .dilation = op->attr[3].i,
+			 .count = x->dims[axis],
+			 .cols = y->dims[y->rank - 1] };
 	const int64_t n = yk_elements(y);
 
 	(void)impl, (void)prepared;

@@ -8,7 +8,8 @@
 #include "../cpu.h"
 #include "../vector/vhalf.h"
 
-#define BIG_ENDIAN_HOST (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__) // blocks are little-endian there too
+// blocks are little-endian there too
+#define BIG_ENDIAN_HOST (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__)
 
 // GGUF's numbers, as in yoke-quant.h.
 enum {

@@ -18,15 +18,16 @@ struct job {
 	_Atomic bool no_memory;
 };
 
-static uint64_t can_rows(const struct yoke_view *w, const struct yoke_view *y, const struct yoke_op *op)
+static uint64_t can_rows(const struct yoke_view *w, const struct yoke_view *y,
+			 const struct yoke_op *op)
 {
 	if (op->nout != 1 || op->nattr < 2 || op->attr[0].i < 0 || op->attr[0].i > BF16)
 		return 0;
 	const int f = (int)op->attr[0].i, bytes = block_bytes(f);
 	const int64_t k = op->attr[1].i;
-	return bytes && w->kind == YOKE_VIEW_BUFFER && w->dtype == yoke_u8 && w->rank == 2 && w->strides[1] == 1 &&
-	       is_rows(y) && k > 0 && k % block_elements(f) == 0 && y->dims[y->rank - 1] == k &&
-	       w->dims[1] == k / block_elements(f) * bytes;
+	return bytes && w->kind == YOKE_VIEW_BUFFER && w->dtype == yoke_u8 && w->rank == 2 &&
+	       w->strides[1] == 1 && is_rows(y) && k > 0 && k % block_elements(f) == 0 &&
+	       y->dims[y->rank - 1] == k && w->dims[1] == k / block_elements(f) * bytes;
 }
 
 static uint64_t can_dequant(const struct yoke_op *op)
@@ -106,7 +107,9 @@ static void decode_row(int format, const uint8_t *b, int64_t k, float *y)
 static void item(void *arg, int64_t index)
 {
 	struct job *j = arg;
-	const int64_t k = j->out.cols, end = (index + 1) * j->each < j->out.count ? (index + 1) * j->each : j->out.count;
+	const int64_t k = j->out.cols, end = (index + 1) * j->each < j->out.count ?
+						     (index + 1) * j->each :
+						     j->out.count;
 	float *line = row_lines(j->out.store, 1, k);
 	if (!line)
 		atomic_store(&j->no_memory, true);
@@ -116,14 +119,17 @@ static void item(void *arg, int64_t index)
 			record_first(&j->bad, i);
 			continue;
 		}
-		decode_row(j->format, (const uint8_t *)yk_ptr(j->w) + row * j->w->strides[0], k, row_to(&j->out, i, line));
+		decode_row(j->format, (const uint8_t *)yk_ptr(j->w) + row * j->w->strides[0], k,
+			   row_to(&j->out, i, line));
 		row_put(&j->out, i, line);
 	}
 }
 
 static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
 {
-	struct job j = { .op = op, .w = &op->in[0], .out = rows_of(&op->out[0]), .format = (int)op->attr[0].i };
+	struct job j = {
+		.op = op, .w = &op->in[0], .out = rows_of(&op->out[0]), .format = (int)op->attr[0].i
+	};
 	(void)impl, (void)prepared;
 	if (op->code == YOKE_OP_QGATHER)
 		j.idx = &op->in[1];

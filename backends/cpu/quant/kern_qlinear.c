@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// QLINEAR: x [..,K], w u8 [N,bytes] -> y [..,N]. Few rows of x are multiplied with w as it is read, STRIP
-// rows of it at a time. For more rows, integers of w are packed into panels that
+// QLINEAR: x [..,K], w u8 [N,bytes] -> y [..,N]. Few rows of x are multiplied with w as it is read,
+// STRIP rows of it at a time. For more rows, integers of w are packed into panels that
 // many rows of x use. F16 and BF16 weights are multiplied in f32.
 #define YK_VECTORS_128 // where SVE has longer ones: bytes of 128 bits are combined
 #include "config.h"
@@ -178,8 +178,9 @@ static void prepare_row(void *arg, int64_t row)
 		strip(f, way, row, next, x, m, y); \
 	}
 #define STRIP_ROWS(f, way, name) \
-	static void strip_rows_##f##_##name(const uint8_t *const *row, const uint8_t *next, const struct activations *x, \
-					    int64_t m, int64_t count, float *y) \
+	static void strip_rows_##f##_##name(const uint8_t *const *row, const uint8_t *next, \
+					    const struct activations *x, int64_t m, int64_t count, \
+					    float *y) \
 	{ \
 		strip_of_rows(f, way, row, next, x, m, count, y); \
 	}
@@ -196,7 +197,8 @@ static void prepare_row(void *arg, int64_t row)
 	}
 #if defined YK_DOT
 #define STRIP_BYTES(f) \
-	STRIP_OF(f, BYTES, bytes) STRIP_OF(f, SPLIT, split) STRIP_ROWS(f, BYTES, bytes) STRIP_ROWS(f, SPLIT, split)
+	STRIP_OF(f, BYTES, bytes) STRIP_OF(f, SPLIT, split) \
+	STRIP_ROWS(f, BYTES, bytes) STRIP_ROWS(f, SPLIT, split)
 #define BYTES_ENTRY(f) [BYTES] = strip_##f##_bytes, [SPLIT] = strip_##f##_split,
 #define BYTES_ROWS(f) [BYTES] = strip_rows_##f##_bytes, [SPLIT] = strip_rows_##f##_split,
 #elif VF > 4
@@ -218,7 +220,8 @@ static void prepare_row(void *arg, int64_t row)
 #define VNNI_ENTRY(f)
 #define VNNI_ROWS(f)
 #endif
-#define ROUTINES(f) STRIP_OF(f, WORDS, words) STRIP_BYTES(f) STRIP_VNNI(f) STRIP_ROWS(f, WORDS, words) PACK(f)
+#define ROUTINES(f) \
+	STRIP_OF(f, WORDS, words) STRIP_BYTES(f) STRIP_VNNI(f) STRIP_ROWS(f, WORDS, words) PACK(f)
 EACH_FORMAT(ROUTINES)
 #undef ROUTINES
 
@@ -271,13 +274,15 @@ typedef void tile_fn(const struct activations *x, int64_t m, int64_t from, int64
 		     const int16_t *panel, const float *scale, const float *min, int64_t step,
 		     float *acc);
 #define TILE(f, way, name, rows) \
-	static void tile_##f##_##name##_##rows(const struct activations *x, int64_t m, int64_t from, \
-					       int64_t groups, const int16_t *panel, const float *scale, \
-					       const float *min, int64_t step, float *acc) \
+	static void tile_##f##_##name##_##rows(const struct activations *x, int64_t m, \
+					       int64_t from, int64_t groups, const int16_t *panel, \
+					       const float *scale, const float *min, int64_t step, \
+					       float *acc) \
 	{ \
 		tile(f, way, rows, x, m, from, groups, panel, scale, min, step, acc); \
 	}
-#define TILES(f, way, name) TILE(f, way, name, 1) TILE(f, way, name, 2) TILE(f, way, name, 3) TILE(f, way, name, 6)
+#define TILES(f, way, name) \
+	TILE(f, way, name, 1) TILE(f, way, name, 2) TILE(f, way, name, 3) TILE(f, way, name, 6)
 #if VF == 16
 #define TILES_OF(f, way, name) TILES(f, way, name) TILE(f, way, name, 12)
 #define TILE_ENTRY(f, name) \
@@ -290,7 +295,8 @@ static const int tile_rows[] = { 12, 6, 3, 2, 1 };
 #define TILES_OF(f, way, name) TILES(f, way, name)
 #define TILE_ENTRY(f, name) \
 	{ \
-		tile_##f##_##name##_6, tile_##f##_##name##_3, tile_##f##_##name##_2, tile_##f##_##name##_1 \
+		tile_##f##_##name##_6, tile_##f##_##name##_3, tile_##f##_##name##_2, \
+		tile_##f##_##name##_1 \
 	}
 static const int tile_rows[] = { 6, 3, 2, 1 };
 #endif
@@ -302,7 +308,8 @@ enum { SIZES = sizeof tile_rows / sizeof *tile_rows };
 	static tile_fn *const tiles_##f[][SIZES] = { TILE_ENTRY(f, words), TILE_ENTRY(f, pairs) };
 #else
 #define TILES_OF_FORMAT(f) \
-	TILES_OF(f, WORDS, words) static tile_fn *const tiles_##f[][SIZES] = { TILE_ENTRY(f, words) };
+	TILES_OF(f, WORDS, words) \
+	static tile_fn *const tiles_##f[][SIZES] = { TILE_ENTRY(f, words) };
 #endif
 TILES_OF_FORMAT(Q8_0)
 TILES_OF_FORMAT(Q4_0)
@@ -345,10 +352,12 @@ static void few_rows(void *arg, int64_t item)
 		if (j->x.count > 1 && together) {
 			float y[SEVERAL * STRIP];
 			for (int64_t from = 0; from < j->x.count; from += SEVERAL) {
-				const int64_t rows = j->x.count - from < SEVERAL ? j->x.count - from : SEVERAL;
+				const int64_t rows =
+					j->x.count - from < SEVERAL ? j->x.count - from : SEVERAL;
 				together(row, next, &j->a, from, rows, y);
 				for (int64_t m = 0; m < rows; m++)
-					put(j, from + m, n, end - n < STRIP ? end - n : STRIP, y + m * STRIP);
+					put(j, from + m, n, end - n < STRIP ? end - n : STRIP,
+					    y + m * STRIP);
 			}
 			continue;
 		}

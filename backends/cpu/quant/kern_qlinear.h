@@ -20,9 +20,10 @@ struct activations {
 	int64_t k, groups;
 };
 
-// How loops multiply: 16-bit activations, the same with VNNI's sums of two products, 8-bit ones with AVX2's,
-// AVX-512's or AArch64's products of bytes, or with VNNI's.  SPLIT: 16-bit ones as their upper, signed and lower,
-// unsigned bytes, with AArch64's products of bytes.  The loop for many rows has 16 bits.
+// How loops multiply: 16-bit activations, the same with VNNI's sums of two products, 8-bit ones
+// with AVX2's, AVX-512's or AArch64's products of bytes, or with VNNI's.  SPLIT: 16-bit ones as
+// their upper, signed and lower, unsigned bytes, with AArch64's products of bytes.  The loop for
+// many rows has 16 bits.
 enum way { WORDS, PAIRS, BYTES, VNNI, SPLIT, WAYS };
 // compilers whose assemblers know VNNI's instructions in both encodings
 #if VF > 4 && (__GNUC__ >= 11 || (defined __clang__ && __clang_major__ >= 12))
@@ -66,8 +67,8 @@ YK_INLINE bool is_words(const enum way way)
 	return way == WORDS || way == PAIRS;
 }
 
-// to + pairs(a, b), which is one instruction of VNNI.  In assembler, because the build is for processors
-// without it too.
+// to + pairs(a, b), which is one instruction of VNNI.  In assembler, because the build is for
+// processors without it too.
 YK_INLINE vi add_pairs(const enum way way, vi to, vs a, vs b)
 {
 #ifdef HAVE_VNNI
@@ -121,7 +122,8 @@ enum { STRIP = VF, FOUR = 4, LONG_ROW = 3072 }; // bytes
 
 typedef uint8_t vub __attribute__((vector_size(VF * 4)));
 
-// Sums of products of four bytes of a, signed or (in lower_products) unsigned, with four signed ones of q.
+// Sums of products of four bytes of a, signed or (in lower_products) unsigned, with four signed
+// ones of q.
 #ifdef YK_DOT
 YK_INLINE vi upper_products(vi to, vub a, vub q)
 {
@@ -184,7 +186,8 @@ YK_INLINE vub fifth_bits(const uint8_t *const *row, const int r, int64_t at, con
 	return (vub)_mm512_maskz_set1_epi8(bits, 16);
 #else
 	typedef uint64_t vul __attribute__((vector_size(VF * 4)));
-	const vub bit = (vub)((vul){ 0 } + (BIG_ENDIAN_HOST ? 0x0102040810204080 : 0x8040201008040201));
+	const vub bit =
+		(vub)((vul){ 0 } + (BIG_ENDIAN_HOST ? 0x0102040810204080 : 0x8040201008040201));
 #if VF == 8
 	const __m256i which = _mm256_setr_epi8(0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0,
 					       0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1);
@@ -248,7 +251,8 @@ YK_INLINE vs odds(vub q)
 }
 
 // A group of x in each 16 bytes: in 16 bits the elements 0 2 .. 14, 1 3 .. 15, 16 18 .. 30,
-// 17 19 .. 31, otherwise 0 .. 15, 16 .. 31; SPLIT has the lower bytes of these, then the upper ones.
+// 17 19 .. 31, otherwise 0 .. 15, 16 .. 31; SPLIT has the lower bytes of these, then the upper
+// ones.
 struct group_of_x {
 	vub part[4];
 };
@@ -321,8 +325,8 @@ YK_INLINE vi half_product(const int f, const enum way way, vub q, const struct g
 {
 	(void)f;
 	if (is_words(way))
-		return add_pairs(way, add_pairs(way, (vi){ 0 }, evens(q), (vs)x->part[part]), odds(q),
-				 (vs)x->part[part + 1]);
+		return add_pairs(way, add_pairs(way, (vi){ 0 }, evens(q), (vs)x->part[part]),
+				 odds(q), (vs)x->part[part + 1]);
 #ifdef HAVE_VNNI
 	if (way == VNNI)
 		return add_fours((vi){ 0 }, q, x->part[part / 2]);
@@ -341,25 +345,31 @@ YK_INLINE vi half_product(const int f, const enum way way, vub q, const struct g
 }
 
 // Products of a whole group.
-YK_INLINE vi whole_product(const int f, const enum way way, const struct bytes *q, const struct group_of_x *x)
+YK_INLINE vi whole_product(const int f, const enum way way, const struct bytes *q,
+			   const struct group_of_x *x)
 {
 #if defined YK_DOT
 	vi sum = { 0 };
 	if (way == BYTES || way == SPLIT) {
 		const int upper = way == SPLIT ? 2 : 0;
-		sum = upper_products(upper_products(sum, x->part[upper], q->low), x->part[upper + 1], q->high);
-		return way == BYTES ? sum : lower_products(lower_products(sum << 8, x->part[0], q->low), x->part[1], q->high);
+		sum = upper_products(upper_products(sum, x->part[upper], q->low),
+				     x->part[upper + 1], q->high);
+		return way == BYTES ? sum :
+				      lower_products(lower_products(sum << 8, x->part[0], q->low),
+						     x->part[1], q->high);
 	}
 #elif VF > 4
 	if (way == BYTES && f != Q8_0) // at most 4 * 31 * 127
-		return pairs(pairs_of_bytes(q->low, x->part[0], false) + pairs_of_bytes(q->high, x->part[1], false),
+		return pairs(pairs_of_bytes(q->low, x->part[0], false) +
+				     pairs_of_bytes(q->high, x->part[1], false),
 			     (vs)us_splat(1));
 #endif
 	return half_product(f, way, q->low, x, 0) + half_product(f, way, q->high, x, 2);
 }
 
 // Products of a group of a vector of rows; of Q6_K, of its halves.
-YK_INLINE void products(const int f, const enum way way, const struct bytes *q, const struct group_of_x *x, vi *low, vi *high)
+YK_INLINE void products(const int f, const enum way way, const struct bytes *q,
+			const struct group_of_x *x, vi *low, vi *high)
 {
 	if (f != Q6_K) {
 		*low = whole_product(f, way, q, x);
@@ -369,9 +379,10 @@ YK_INLINE void products(const int f, const enum way way, const struct bytes *q, 
 	*high = half_product(f, way, q->high, x, 2);
 }
 
-// The products of a group of STRIP rows, of the sums over its halves; over the whole group in `low`, but for
-// Q6_K, whose halves have the scales a and b.
-YK_INLINE vi joined(const int f, const enum way way, const vi *low, const vi *high, int32_t isum, int32_t first, vi a, vi b)
+// The products of a group of STRIP rows, of the sums over its halves; over the whole group in
+// `low`, but for Q6_K, whose halves have the scales a and b.
+YK_INLINE vi joined(const int f, const enum way way, const vi *low, const vi *high, int32_t isum,
+		    int32_t first, vi a, vi b)
 {
 	vi sum = sums_of_four(low);
 	if (f != Q6_K)
@@ -476,8 +487,10 @@ struct words {
 	struct bytes bytes;
 };
 
-YK_INLINE void add_group_to_rows(const int f, const enum way way, const struct words *w, const struct activations *x, int64_t m, int64_t count,
-				 int64_t group, const float *scale, const float *min, vi a, vi b, float *y)
+YK_INLINE void add_group_to_rows(const int f, const enum way way, const struct words *w,
+				 const struct activations *x, int64_t m, int64_t count,
+				 int64_t group, const float *scale, const float *min, vi a, vi b,
+				 float *y)
 {
 	for (int64_t i = m; i < m + count; i++, y += STRIP) {
 		const int64_t at = i * x->groups + group;
@@ -491,18 +504,21 @@ YK_INLINE void add_group_to_rows(const int f, const enum way way, const struct w
 			}
 			low[r] = add_pairs(way, (vi){ 0 }, w[r].part[0], (vs)xg.part[0]);
 			low[r] = add_pairs(way, low[r], w[r].part[1], (vs)xg.part[1]);
-			high[r] = add_pairs(way, f == Q6_K ? (vi){ 0 } : low[r], w[r].part[2], (vs)xg.part[2]);
+			high[r] = add_pairs(way, f == Q6_K ? (vi){ 0 } : low[r], w[r].part[2],
+					    (vs)xg.part[2]);
 			high[r] = add_pairs(way, high[r], w[r].part[3], (vs)xg.part[3]);
 			if (f != Q6_K)
 				low[r] = high[r];
 		}
 		const vi sum = joined(f, way, low, high, x->isum[at], x->first[at], a, b);
-		vf_store(y, add_scaled(f, sum, vf_load(scale), min, x->scale[at], x->sum[at], vf_load(y)));
+		vf_store(y, add_scaled(f, sum, vf_load(scale), min, x->scale[at], x->sum[at],
+				       vf_load(y)));
 	}
 }
 
-YK_INLINE void add_groups_to_rows(const int f, const enum way way, const uint8_t *const *row, const uint8_t *next, const struct activations *x,
-				  int64_t m, int64_t count, int64_t from, const int groups, float *y)
+YK_INLINE void add_groups_to_rows(const int f, const enum way way, const uint8_t *const *row,
+				  const uint8_t *next, const struct activations *x, int64_t m,
+				  int64_t count, int64_t from, const int groups, float *y)
 {
 	float scale[CHUNK_GROUPS * STRIP], min[CHUNK_GROUPS * STRIP];
 	vi a[CHUNK_GROUPS] = { { 0 } }, b[CHUNK_GROUPS] = { { 0 } };
@@ -517,21 +533,26 @@ YK_INLINE void add_groups_to_rows(const int f, const enum way way, const uint8_t
 		struct words w[FOUR];
 #pragma GCC unroll 4
 		for (int r = 0; r < FOUR; r++) {
-			struct bytes q = bytes_of(f, row, r, (is_long(f) ? block : block + g) * bytes, g);
+			struct bytes q =
+				bytes_of(f, row, r, (is_long(f) ? block : block + g) * bytes, g);
 			if (offset(f, way) == 128) {
 				q.low ^= 128;
 				q.high ^= 128;
 			}
 			if (is_words(way))
-				w[r] = (struct words){ { evens(q.low), odds(q.low), evens(q.high), odds(q.high) }, q };
+				w[r] = (struct words){ { evens(q.low), odds(q.low), evens(q.high),
+							 odds(q.high) },
+						       q };
 			else
 				w[r].bytes = q;
 		}
-		add_group_to_rows(f, way, w, x, m, count, from + g, scale + g * STRIP, min + g * STRIP, a[g], b[g], y);
+		add_group_to_rows(f, way, w, x, m, count, from + g, scale + g * STRIP,
+				  min + g * STRIP, a[g], b[g], y);
 	}
 }
 
-YK_INLINE void strip_of_rows(const int f, const enum way way, const uint8_t *const *row, const uint8_t *next, const struct activations *x, int64_t m,
+YK_INLINE void strip_of_rows(const int f, const enum way way, const uint8_t *const *row,
+			     const uint8_t *next, const struct activations *x, int64_t m,
 			     int64_t count, float *y)
 {
 	int64_t g = 0;
@@ -574,9 +595,9 @@ YK_INLINE void pack(const int f, const uint8_t *const *row, int64_t from, const 
 }
 
 // acc (rows, TILE_COLS), rows `step` apart, += x (rows) times a packed panel.
-YK_INLINE void tile(const int f, const enum way way, const int rows, const struct activations *x, int64_t m,
-		    int64_t from, int64_t groups, const int16_t *panel, const float *scale,
-		    const float *min, int64_t step, float *acc)
+YK_INLINE void tile(const int f, const enum way way, const int rows, const struct activations *x,
+		    int64_t m, int64_t from, int64_t groups, const int16_t *panel,
+		    const float *scale, const float *min, int64_t step, float *acc)
 {
 	for (int64_t g = 0; g < groups;
 	     g++, panel += GROUP * TILE_COLS, scale += step, min += step) {
@@ -587,7 +608,8 @@ YK_INLINE void tile(const int f, const enum way way, const int rows, const struc
 			sum[r][0] = sum[r][1] = (vi){ 0 };
 		for (int i = 0; i < GROUP / 2; i++) {
 			vs w[2];
-			// one vector at a time: compilers copy more through the stack, in smaller parts
+			// one vector at a time: compilers copy more through the stack, in smaller
+			// parts
 			memcpy(&w[0], panel + (int64_t)i * TILE_COLS * 2, sizeof w[0]);
 			memcpy(&w[1], panel + (int64_t)i * TILE_COLS * 2 + TILE_COLS, sizeof w[1]);
 #pragma GCC unroll 12

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // The steps of a recurrent layer in one precision. In each step a work item computes the gates of
 // some units for some rows: their product with the state, from weights packed once, and then the
-// cell, while the products are in registers. Backward an item computes the derivative by some units'
-// states, from the step after, and then the derivatives of their gates. Included once per precision,
-// after vec_f32.h or vec_f64.h, with RNN(name) and the functions SIGMOID(x, n) and TANH(x, n).
+// cell, while the products are in registers. Backward an item computes the derivative by some
+// units' states, from the step after, and then the derivatives of their gates. Included once per
+// precision, after vec_f32.h or vec_f64.h, with RNN(name) and the functions SIGMOID(x, n) and
+// TANH(x, n).
 
 struct RNN(run) {
 	struct layer l;
 	const struct yoke_op *op;
 	REAL *w; // packed weights
-	REAL *h[2], *c; // states before and after a step [B,H], c in place; backward: derivatives carried to the step before
+	// states before and after a step [B,H], c in place; backward: derivatives carried to the
+	// step before
+	REAL *h[2], *c;
 	REAL *dp[2];              // backward: [B,G H] of the step after, and of this step
 	int64_t t, before, after; // this step, the one before it in time, and the one after
 	int now;                  // h[now], dp[now] are written, the others read

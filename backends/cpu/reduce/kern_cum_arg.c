@@ -21,8 +21,9 @@ struct job {
 
 // Scans n elements of `cols` lines. from, to: strides along the line, and between lines.
 #define LINES(name, T, S, LOAD) \
-	static inline __attribute__((always_inline)) void name##_scan(const T *x, int64_t *y, int64_t n, int64_t cols, \
-								      const int64_t *from, const int64_t *to, bool max) \
+	static inline __attribute__((always_inline)) void name##_scan( \
+		const T *x, int64_t *y, int64_t n, int64_t cols, const int64_t *from, \
+		const int64_t *to, bool max) \
 	{ \
 		S best[COLUMNS]; \
 		int64_t place[COLUMNS] = { 0 }; \
@@ -37,7 +38,8 @@ struct job {
 				y[i * to[0] + c * to[1]] = place[c]; \
 			} \
 	} \
-	static void name(const void *x, int64_t *y, int64_t n, int64_t cols, const int64_t *from, const int64_t *to, bool max) \
+	static void name(const void *x, int64_t *y, int64_t n, int64_t cols, const int64_t *from, \
+			 const int64_t *to, bool max) \
 	{ \
 		if (cols == 1 && max) \
 			name##_scan(x, y, n, 1, from, to, true); \
@@ -56,7 +58,8 @@ LINES(u8, uint8_t, uint8_t, PLAIN)
 LINES(i32, int32_t, int32_t, PLAIN)
 LINES(i64, int64_t, int64_t, PLAIN)
 
-static void (*const lines[])(const void *, int64_t *, int64_t, int64_t, const int64_t *, const int64_t *, bool) = {
+static void (*const lines[])(const void *, int64_t *, int64_t, int64_t, const int64_t *,
+			     const int64_t *, bool) = {
 	[yoke_f32] = f32, [yoke_f64] = f64, [yoke_f16] = f16, [yoke_bf16] = bf16,
 	[yoke_i8] = i8,   [yoke_u8] = u8,   [yoke_i32] = i32, [yoke_i64] = i64,
 };
@@ -66,8 +69,10 @@ static uint64_t can(const struct yoke_op *op)
 	if (op->nin != 1 || op->nout != 1 || op->nattr < 2)
 		return 0;
 	const struct yoke_view *x = &op->in[0], *y = &op->out[0];
-	return x->kind == YOKE_VIEW_BUFFER && y->kind == YOKE_VIEW_BUFFER && x->dtype != yoke_bool && y->dtype == yoke_i64 &&
-	       x->rank == y->rank && same_dims(x->dims, y->dims, x->rank) && op->attr[0].i >= 0 && op->attr[0].i < x->rank;
+	return x->kind == YOKE_VIEW_BUFFER && y->kind == YOKE_VIEW_BUFFER &&
+	       x->dtype != yoke_bool && y->dtype == yoke_i64 && x->rank == y->rank &&
+	       same_dims(x->dims, y->dims, x->rank) && op->attr[0].i >= 0 &&
+	       op->attr[0].i < x->rank;
 }
 
 static void item(void *arg, int64_t index)
@@ -78,8 +83,10 @@ static void item(void *arg, int64_t index)
 	const bool beside = j->axis != last;
 	const int64_t from[] = { x->strides[j->axis], beside ? x->strides[last] : 0 };
 	const int64_t to[] = { y->strides[j->axis], beside ? y->strides[last] : 0 };
-	for (int64_t unit = index * j->each; unit < j->units && unit < (index + 1) * j->each; unit++) {
-		const int64_t col = unit % j->blocks * COLUMNS, cols = j->cols - col < COLUMNS ? j->cols - col : COLUMNS;
+	for (int64_t unit = index * j->each; unit < j->units && unit < (index + 1) * j->each;
+	     unit++) {
+		const int64_t col = unit % j->blocks * COLUMNS,
+			      cols = j->cols - col < COLUMNS ? j->cols - col : COLUMNS;
 		int64_t rest = unit / j->blocks, at = col * from[1], out = col * to[1];
 		for (int d = last - (beside ? 1 : 0); d >= 0; d--) {
 			if (d == j->axis)
@@ -88,8 +95,8 @@ static void item(void *arg, int64_t index)
 			out += rest % x->dims[d] * y->strides[d];
 			rest /= x->dims[d];
 		}
-		lines[x->dtype]((const char *)yk_ptr(x) + at * (int64_t)yk_esize(x->dtype), (int64_t *)yk_ptr(y) + out, j->n, cols, from,
-				to, j->max);
+		lines[x->dtype]((const char *)yk_ptr(x) + at * (int64_t)yk_esize(x->dtype),
+				(int64_t *)yk_ptr(y) + out, j->n, cols, from, to, j->max);
 	}
 }
 

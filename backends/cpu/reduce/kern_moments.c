@@ -114,16 +114,19 @@ static int64_t next_bytes(const struct part *p)
 
 // Adds a tile to the group's products: n rows from slot s (channel i0) on, all columns from `first`
 // on.
-static inline void add_tile(const struct part *p, const double *tile, int64_t s, int64_t i0, int n, int64_t first)
+static inline void add_tile(const struct part *p, const double *tile, int64_t s, int64_t i0, int n,
+			    int64_t first)
 {
 	const struct job *j = p->job;
 	for (int i = 0; i < n; i++) {
-		const vd s1 = vd_splat(-p->sum[s + i] / p->weight), delta = vd_splat(p->delta[s + i] * p->factor);
+		const vd s1 = vd_splat(-p->sum[s + i] / p->weight),
+			 delta = vd_splat(p->delta[s + i] * p->factor);
 		const double *from = tile + i * j->apart;
 		double *to = p->group->square + (i0 + i) * j->line;
 		for (int64_t at = first; at < j->width; at += VD) {
 			const vd off = vd_fma(s1, vd_load(p->sum + at), vd_load(from + at - first));
-			vd_store(to + at, vd_load(to + at) + vd_fma(delta, vd_load(p->delta + at), off));
+			vd_store(to + at,
+				 vd_load(to + at) + vd_fma(delta, vd_load(p->delta + at), off));
 		}
 	}
 }
@@ -145,8 +148,10 @@ static void products(const struct part *p, const double *d, const double *e, dou
 			deep = p->rows - r < FOLD ? p->rows - r : FOLD;
 			const int64_t from = bytes * done / work;
 			done += n * (j->width - first) / VD * deep;
-			ISA(yk_gemm_f64_across)((int)n, j->width - first, deep, e + r * j->apart + s, j->apart, d + r * j->apart + first, j->apart, tile,
-			       j->apart, r > 0, next + from, bytes * done / work - from);
+			ISA(yk_gemm_f64_across)
+			((int)n, j->width - first, deep, e + r * j->apart + s, j->apart,
+			 d + r * j->apart + first, j->apart, tile, j->apart, r > 0, next + from,
+			 bytes * done / work - from);
 		}
 		add_tile(p, tile, s, s < j->odd ? s : s - gap, (int)n, first);
 	}
@@ -172,7 +177,8 @@ static int64_t whole(int64_t n)
 // Doubles of memory per group.
 static uint64_t group_doubles(const struct job *j)
 {
-	return (uint64_t)(3 * whole(j->channels) + (j->diagonal ? whole(j->channels) : j->channels * j->line));
+	return (uint64_t)(3 * whole(j->channels) +
+			  (j->diagonal ? whole(j->channels) : j->channels * j->line));
 }
 
 // Selects the rows with nonzero weight and sums their weights.
@@ -182,8 +188,9 @@ static void choose(const struct job *j, struct part *p, int64_t from, int64_t to
 	p->weight = 0;
 	p->weighed = false;
 	for (int64_t r = from; r < to; r++) {
-		const double w = !j->w ? 1 : wide ? ((const double *)(const void *)j->w)[r * j->ws] :
-						    ((const float *)(const void *)j->w)[r * j->ws];
+		const double w = !j->w ? 1 :
+				 wide  ? ((const double *)(const void *)j->w)[r * j->ws] :
+					 ((const float *)(const void *)j->w)[r * j->ws];
 		if (w == 0)
 			continue;
 		p->row[p->rows++] = r;
@@ -192,11 +199,14 @@ static void choose(const struct job *j, struct part *p, int64_t from, int64_t to
 	}
 }
 
-static void sum_group(struct job *j, int64_t index, bool wide, void (*item)(struct part *, double *))
+static void sum_group(struct job *j, int64_t index, bool wide,
+		      void (*item)(struct part *, double *))
 {
-	const int64_t first = index * j->items / j->groups, last = (index + 1) * j->items / j->groups;
+	const int64_t first = index * j->items / j->groups,
+		      last = (index + 1) * j->items / j->groups;
 	const int64_t c = whole(j->channels);
-	const uint64_t panels = (uint64_t)(j->diagonal ? 0 : (2 * j->each + TALL) * j->apart) * sizeof(double);
+	const uint64_t panels =
+		(uint64_t)(j->diagonal ? 0 : (2 * j->each + TALL) * j->apart) * sizeof(double);
 	char *at = yk_team_scratch((uint64_t)(7 * c + j->each) * 8 + panels);
 	struct part p = { .job = j, .group = &j->group[index] };
 	struct group *g = p.group;
@@ -258,11 +268,13 @@ static void join(const struct job *j, struct group *a, const struct group *b)
 		if (j->diagonal)
 			a->square[s] += b->square[s] + (n == 0 ? 0 : delta * delta * f);
 		for (int64_t k = s; k < j->width && !j->diagonal; k++)
-			a->square[i * j->line + k] += b->square[i * j->line + k] +
-						      (n == 0 ? 0 : delta * (b->mean[k] - a->mean[k]) * f);
+			a->square[i * j->line + k] +=
+				b->square[i * j->line + k] +
+				(n == 0 ? 0 : delta * (b->mean[k] - a->mean[k]) * f);
 	}
 	for (int64_t i = 0; i < j->width; i++) {
-		a->mean[i] = n == 0 ? b->mean[i] : a->mean[i] + (b->mean[i] - a->mean[i]) * (m / (n + m));
+		a->mean[i] = n == 0 ? b->mean[i] :
+				      a->mean[i] + (b->mean[i] - a->mean[i]) * (m / (n + m));
 		a->low[i] = min(a->low[i], b->low[i]);
 		a->high[i] = -min(-a->high[i], -b->high[i]);
 	}
@@ -272,8 +284,12 @@ static void join(const struct job *j, struct group *a, const struct group *b)
 static bool setup(const struct yoke_op *op, struct job *j)
 {
 	const struct yoke_view *x = &op->in[0], *w = &op->in[1];
-	*j = (struct job){ .rows = x->dims[0], .channels = x->dims[1], .rs = x->strides[0], .cs = x->strides[1],
-			   .ws = w->strides[0], .diagonal = op->attr[0].i };
+	*j = (struct job){ .rows = x->dims[0],
+			   .channels = x->dims[1],
+			   .rs = x->strides[0],
+			   .cs = x->strides[1],
+			   .ws = w->strides[0],
+			   .diagonal = op->attr[0].i };
 	j->size = x->dtype == yoke_f64 ? sizeof(double) : sizeof(float);
 	j->extent = (j->rows - 1) * j->rs + (j->channels - 1) * j->cs + 1;
 	j->width = (j->channels + VD - 1) / VD * VD;
@@ -285,7 +301,8 @@ static bool setup(const struct yoke_op *op, struct job *j)
 	j->each = j->each < FOLD ? FOLD : j->each > CHUNK_ROWS ? CHUNK_ROWS : j->each;
 	j->items = (j->rows + j->each - 1) / j->each;
 	j->groups = GROUPS;
-	while (j->groups > 1 && (j->groups * WORTH > j->items || (uint64_t)j->groups * group_doubles(j) > MEMORY))
+	while (j->groups > 1 &&
+	       (j->groups * WORTH > j->items || (uint64_t)j->groups * group_doubles(j) > MEMORY))
 		j->groups /= 2;
 	return x->kind == YOKE_VIEW_BUFFER && (x->dtype == yoke_f32 || x->dtype == yoke_f64) &&
 	       (w->kind == YOKE_VIEW_NONE || w->kind == YOKE_VIEW_BUFFER);
@@ -350,16 +367,20 @@ static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
 	for (int64_t k = 0; k < j.groups; k++) {
 		double *at = j.channels ? j.memory + (uint64_t)k * group_doubles(&j) : NULL;
 		const int64_t c = whole(j.channels);
-		j.group[k] = (struct group){ .mean = at, .low = at + c, .high = at + 2 * c, .square = at + 3 * c };
+		j.group[k] = (struct group){
+			.mean = at, .low = at + c, .high = at + 2 * c, .square = at + 3 * c
+		};
 	}
 	if (j.channels)
 		yk_team_run(j.groups, work, &j);
 	if (atomic_load(&j.no_memory))
-		return yk_cpu_fail(YOKE_ENOMEM, "moments: no memory for %lld channels", (long long)j.channels);
+		return yk_cpu_fail(YOKE_ENOMEM, "moments: no memory for %lld channels",
+				   (long long)j.channels);
 	for (int64_t k = 1; k < j.groups && j.channels; k++)
 		join(&j, &j.group[0], &j.group[k]);
 	store(op, &j);
 	return 0;
 }
 
-YK_KERNEL(moments, MOMENTS) = { .can = can, .workspace = workspace, .run = run, .impl = { "panels" } };
+YK_KERNEL(moments,
+	  MOMENTS) = { .can = can, .workspace = workspace, .run = run, .impl = { "panels" } };

@@ -5,11 +5,13 @@
 // Accumulates n rows from r on: extremes, sums, deviations from the shift and, with `diagonal`,
 // squares. plain: channels are contiguous, can be read as vectors beyond the last one, and all
 // weights are 1.
-__attribute__((always_inline)) static inline void NAME(rows)(const struct part *p, int64_t r, const int n, double *d, double *e,
-							    const bool plain, const bool diagonal)
+__attribute__((always_inline)) static inline void NAME(rows)(const struct part *p, int64_t r,
+							     const int n, double *d, double *e,
+							     const bool plain, const bool diagonal)
 {
 	const struct job *j = p->job;
-	const int64_t units = j->width / VD, apart = j->apart, odd = j->odd, cs = plain ? 1 : j->cs, channels = j->channels;
+	const int64_t units = j->width / VD, apart = j->apart, odd = j->odd, cs = plain ? 1 : j->cs,
+		      channels = j->channels;
 	const T *x = (const T *)(const void *)j->x, *w = (const T *)(const void *)j->w;
 	const bool weighed = !plain && p->weighed;
 	double weight[ROWS];
@@ -22,7 +24,8 @@ __attribute__((always_inline)) static inline void NAME(rows)(const struct part *
 	}
 	for (int64_t unit = 0; unit < units; unit++) {
 		const int64_t at = unit ? odd + (unit - 1) * VD : 0, to = unit * VD;
-		vd low = vd_load(p->low + to), high = vd_load(p->high + to), squares = vd_load(p->squares + to);
+		vd low = vd_load(p->low + to), high = vd_load(p->high + to),
+		   squares = vd_load(p->squares + to);
 		vd sum = vd_load(p->mean + to);
 		const vd off = vd_load(p->shift + to);
 		for (int k = 0; k < n; k++) {
@@ -61,7 +64,8 @@ static void NAME(look_at)(const struct part *p, int64_t r, int64_t end, double *
 	const bool plain = !p->weighed && j->cs == 1;
 	for (; r < end; r++) {
 		const bool inside = j->channels >= VD || p->row[r] * j->rs + VD <= j->extent;
-		if (plain && r + ROWS <= end && (j->channels >= VD || p->row[r + ROWS - 1] * j->rs + VD <= j->extent)) {
+		if (plain && r + ROWS <= end &&
+		    (j->channels >= VD || p->row[r + ROWS - 1] * j->rs + VD <= j->extent)) {
 			if (j->diagonal)
 				NAME(rows)(p, r, ROWS, d, e, true, true);
 			else
@@ -114,7 +118,8 @@ static void NAME(item)(struct part *p, double *tile)
 {
 	const struct job *j = p->job;
 	struct group *g = p->group;
-	double *d = tile + TALL * j->apart, *e = p->weighed && !j->diagonal ? d + p->rows * j->apart : d;
+	double *d = tile + TALL * j->apart,
+	       *e = p->weighed && !j->diagonal ? d + p->rows * j->apart : d;
 	const double n = g->weight, m = p->weight;
 	NAME(shift)(p);
 	for (int64_t s = 0; s < j->width; s++) {
@@ -137,7 +142,8 @@ static void NAME(item)(struct part *p, double *tile)
 		g->low[s] = min(g->low[s], p->low[s]);
 		g->high[s] = -min(-g->high[s], -p->high[s]);
 		if (j->diagonal)
-			g->square[s] += p->squares[s] - p->sum[s] * p->sum[s] / m + p->delta[s] * p->delta[s] * p->factor;
+			g->square[s] += p->squares[s] - p->sum[s] * p->sum[s] / m +
+					p->delta[s] * p->delta[s] * p->factor;
 	}
 	if (!j->diagonal)
 		products(p, d, e, tile);

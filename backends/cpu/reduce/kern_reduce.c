@@ -157,7 +157,8 @@ static void put(const struct job *j, int64_t output, const struct yk_acc *a)
 			output /= v->dims[d];
 		}
 	}
-	ISA(yk_reduce_put)((char *)yk_ptr(v) + offset * (int64_t)yk_esize(v->dtype), v->dtype, j->s.kind, a);
+	ISA(yk_reduce_put)
+	((char *)yk_ptr(v) + offset * (int64_t)yk_esize(v->dtype), v->dtype, j->s.kind, a);
 }
 
 static void finish(const struct job *j, int64_t segment, int64_t output,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// RESOLVENT and RESOLVENT_BACKWARD: divides rows into lanes, computes what chunks need from each other,
-// and handles the precision tiers.
+// RESOLVENT and RESOLVENT_BACKWARD: divides rows into lanes, computes what chunks need from each
+// other, and handles the precision tiers.
 //
 // For a divided row, 1/L before each chunk and 1/R after it are found from discs of Moebius maps:
 // without negative k, L - alpha lies in the disc whose diameter is from 0 to -i k/y; a step maps
@@ -70,7 +70,9 @@ static void item(void *arg, int64_t index)
 	struct round *r = arg;
 	struct chain_lane lane[LANES];
 	const int64_t from = index * r->width, left = r->lanes - from;
-	struct chain_pack p = { .job = r->job, .lane = lane, .count = (int)(left < r->width ? left : r->width) };
+	struct chain_pack p = { .job = r->job,
+				.lane = lane,
+				.count = (int)(left < r->width ? left : r->width) };
 	for (int l = 0; l < p.count; l++)
 		lane[l] = lane_at(r->job, r->lane ? r->lane[from + l] : from + l);
 	p.divide = r->job->tier == TIER_MIXED;
@@ -79,11 +81,13 @@ static void item(void *arg, int64_t index)
 
 // Runs an operation on rows marked with `mark`, or on all if it is 0. Packs are narrower if that
 // gives two threads work.
-static int every(struct chain_job *j, void (*run)(struct round *, const struct chain_pack *), int64_t w, bool first,
-		 unsigned mark, int64_t *left_open)
+static int every(struct chain_job *j, void (*run)(struct round *, const struct chain_pack *),
+		 int64_t w, bool first, unsigned mark, int64_t *left_open)
 {
 	const int max = j->tier == TIER_F64 ? ISA(yk_chain_f64).width : ISA(yk_chain_f32).width;
-	struct round r = { .job = j, .run = run, .w = w, .first = first, .lanes = j->rows * j->chunks };
+	struct round r = {
+		.job = j, .run = run, .w = w, .first = first, .lanes = j->rows * j->chunks
+	};
 	if (mark) {
 		r.lane = malloc((size_t)r.lanes * sizeof *r.lane);
 		if (!r.lane)
@@ -152,7 +156,8 @@ static void half(struct round *r, const struct chain_pack *p)
 }
 
 // Marks the rows of lanes that failed.
-static void mark_failed_rows(struct round *r, const struct chain_pack *p, const bool *failed, unsigned char mark)
+static void mark_failed_rows(struct round *r, const struct chain_pack *p, const bool *failed,
+			     unsigned char mark)
 {
 	for (int l = 0; l < p->count; l++)
 		if (failed[l]) {
@@ -245,8 +250,14 @@ static void ratio(cx a, cx b, double *to)
 // k between elements i - 1 and i of a row
 static double bond(const struct chain_job *j, int64_t row, int64_t i)
 {
-	const double b = j->b.base ? number_at(&j->b, row_of(&j->b, row) + (i - 1) * j->b.along * j->b.size) : 1;
-	const double c = j->c.base ? number_at(&j->c, row_of(&j->c, row) + (i - 1) * j->c.along * j->c.size) : 1;
+	const double b =
+		j->b.base ?
+			number_at(&j->b, row_of(&j->b, row) + (i - 1) * j->b.along * j->b.size) :
+			1;
+	const double c =
+		j->c.base ?
+			number_at(&j->c, row_of(&j->c, row) + (i - 1) * j->c.along * j->c.size) :
+			1;
 	return b * c;
 }
 
@@ -260,14 +271,16 @@ static void chain(struct chain_job *j, int64_t row)
 		const double k = l > first ? bond(j, row, lane_at(j, l).first) : 0;
 		// theta after the chunk and after its last but one element, from 1 and 1/L before
 		// it
-		ratio(less(at(m->of[1]), k, at(m->of[3]), at(in)), less(at(m->of[0]), k, at(m->of[2]), at(in)), in);
+		ratio(less(at(m->of[1]), k, at(m->of[3]), at(in)),
+		      less(at(m->of[0]), k, at(m->of[2]), at(in)), in);
 		memcpy(j->entry[l + 1].before, in, sizeof in);
 	}
 	in[0] = in[1] = 0;
 	for (int64_t l = last; l > first; l--) {
 		const struct chain_link *m = &j->link[l];
 		const double k = l < last ? bond(j, row, lane_at(j, l).first + j->length) : 0;
-		ratio(less(at(m->of[2]), k, at(m->of[3]), at(in)), less(at(m->of[0]), k, at(m->of[1]), at(in)), in);
+		ratio(less(at(m->of[2]), k, at(m->of[3]), at(in)),
+		      less(at(m->of[0]), k, at(m->of[1]), at(in)), in);
 		memcpy(j->entry[l - 1].after, in, sizeof in);
 	}
 }
@@ -325,9 +338,11 @@ static void chain_backward(struct chain_job *j, int64_t row)
 // Divides rows into chunks, depending only on number and length of rows, tier and pass.
 static void cut(struct chain_job *j, int64_t longest)
 {
-	const int64_t width = j->tier == TIER_F64 ? ISA(yk_chain_f64).width : ISA(yk_chain_f32).width;
+	const int64_t width =
+		j->tier == TIER_F64 ? ISA(yk_chain_f64).width : ISA(yk_chain_f32).width;
 	// desired number of lanes
-	const int64_t wanted = j->n * j->rows >= MANY ? (longest == LONGEST ? 4 * width : width) : width / 2;
+	const int64_t wanted =
+		j->n * j->rows >= MANY ? (longest == LONGEST ? 4 * width : width) : width / 2;
 	int64_t chunks = j->rows ? (wanted + j->rows - 1) / j->rows : 1;
 	j->length = (j->n + chunks - 1) / chunks;
 	j->length = j->length < MIN_SIZE ? MIN_SIZE : j->length > longest ? longest : j->length;
@@ -340,8 +355,12 @@ static void cut(struct chain_job *j, int64_t longest)
 static int init(struct chain_job *j, const struct yoke_op *op)
 {
 	const struct yoke_view *a = &op->in[0];
-	*j = (struct chain_job){ .a = view_of(a, 1), .b = view_of(&op->in[1], 1), .c = view_of(&op->in[2], 1),
-				 .z = view_of(&op->in[3], 1), .n = a->dims[a->rank - 1], .rows = 1 };
+	*j = (struct chain_job){ .a = view_of(a, 1),
+				 .b = view_of(&op->in[1], 1),
+				 .c = view_of(&op->in[2], 1),
+				 .z = view_of(&op->in[3], 1),
+				 .n = a->dims[a->rank - 1],
+				 .rows = 1 };
 	j->side = (int)op->attr[0].i;
 	j->tier = (int)op->attr[1].i;
 	j->sweeps = (int)op->attr[2].i;
@@ -360,7 +379,8 @@ static int init(struct chain_job *j, const struct yoke_op *op)
 		j->one_z &= !j->z.strides[d] || j->z.dims[d] == 1;
 	// allocates only what is used: for short rows this dominates a call's cost
 	const size_t lanes = (size_t)(j->rows * j->chunks);
-	const bool back = op->code == YOKE_OP_RESOLVENT_BACKWARD, cut = j->chunks > 1, half = j->tier >= TIER_F16;
+	const bool back = op->code == YOKE_OP_RESOLVENT_BACKWARD, cut = j->chunks > 1,
+		   half = j->tier >= TIER_F16;
 	if (back || cut)
 		j->link = calloc(lanes + 1, sizeof *j->link);
 	if (back || cut || half)
@@ -369,8 +389,10 @@ static int init(struct chain_job *j, const struct yoke_op *op)
 		j->bound = calloc(2 * lanes + 1, sizeof *j->bound);
 	if (cut)
 		j->entry = calloc(lanes, sizeof *j->entry);
-	return (j->link || !(back || cut)) && (j->flag || !(back || cut || half)) && (j->bound || !half) && (j->entry || !cut) ?
-		       0 : YOKE_ENOMEM;
+	return (j->link || !(back || cut)) && (j->flag || !(back || cut || half)) &&
+			       (j->bound || !half) && (j->entry || !cut) ?
+		       0 :
+		       YOKE_ENOMEM;
 }
 
 static int fini(struct chain_job *j, int err)
@@ -382,28 +404,36 @@ static int fini(struct chain_job *j, int err)
 	free(j->bound);
 	free(j->entry);
 	if (err)
-		return yk_cpu_fail(err, "resolvent: no memory for %lld rows of %lld elements", (long long)j->rows,
-				   (long long)j->n);
+		return yk_cpu_fail(err, "resolvent: no memory for %lld rows of %lld elements",
+				   (long long)j->rows, (long long)j->n);
 	if (bad == INT64_MAX && singular == INT64_MAX)
 		return 0;
 	if (bad == INT64_MAX)
-		return yk_cpu_fail(YOKE_ERANGE, "resolvent: in row %lld z is an eigenvalue of the matrix, or, with side left, of a "
-				   "leading block; choose another z", (long long)singular);
+		return yk_cpu_fail(
+			YOKE_ERANGE,
+			"resolvent: in row %lld z is an eigenvalue of the matrix, or, with side left, of a "
+			"leading block; choose another z",
+			(long long)singular);
 	z_of(j, bad, &x, &y);
 	if (!isfinite(x) || !isfinite(y))
-		return yk_cpu_fail(YOKE_ERANGE, "resolvent: z of row %lld is %g + %gi; it has to be finite", (long long)bad, x,
-				   y);
-	return yk_cpu_fail(YOKE_ERANGE, "resolvent: an element of a, b or c in row %lld is infinite or NaN; all have to be finite",
-			   (long long)bad);
+		return yk_cpu_fail(YOKE_ERANGE,
+				   "resolvent: z of row %lld is %g + %gi; it has to be finite",
+				   (long long)bad, x, y);
+	return yk_cpu_fail(
+		YOKE_ERANGE,
+		"resolvent: an element of a, b or c in row %lld is infinite or NaN; all have to be finite",
+		(long long)bad);
 }
 
 // ---- the ops ----
 
 static bool takes(const struct yoke_op *op, uint32_t in, uint32_t out)
 {
-	if (op->nin != in || op->nout != out || op->nattr < 7 || op->attr[1].i < TIER_F64 || op->attr[1].i > TIER_BF16)
+	if (op->nin != in || op->nout != out || op->nattr < 7 || op->attr[1].i < TIER_F64 ||
+	    op->attr[1].i > TIER_BF16)
 		return false;
-	return is_real(&op->in[0]) && is_real_or_none(&op->in[1]) && is_real_or_none(&op->in[2]) && is_real(&op->in[3]);
+	return is_real(&op->in[0]) && is_real_or_none(&op->in[1]) && is_real_or_none(&op->in[2]) &&
+	       is_real(&op->in[3]);
 }
 
 static uint64_t can(const struct yoke_op *op)
@@ -482,7 +512,8 @@ static void mark_small(struct chain_job *j)
 		double max = 0;
 		for (int64_t i = 0; i < j->n; i++)
 			for (int k = 0; k < 2; k++) {
-				const double x = number_at(&j->g, g + (i * j->g.along + k * j->g.pair) * j->g.size);
+				const double x = number_at(
+					&j->g, g + (i * j->g.along + k * j->g.pair) * j->g.size);
 				max = fmax(max, fabs(x));
 			}
 		j->flag[row] = max < j->adaptive ? 4 : 8;
@@ -496,7 +527,9 @@ static int entries_backward(struct chain_job *j, unsigned mark)
 	int err = 0;
 	for (int64_t row = 0; row < j->rows; row++)
 		j->flag[row] |= OPEN_BACK;
-	for (int i = 0; i < 2 && open && !err && yk_chain_entry != YK_ENTRY_MATRICES && !is_far(j, reach[i]); i++) {
+	for (int i = 0;
+	     i < 2 && open && !err && yk_chain_entry != YK_ENTRY_MATRICES && !is_far(j, reach[i]);
+	     i++) {
 		for (int64_t row = 0; row < j->rows; row++)
 			j->flag[row] &= (unsigned char)~OPEN_BACK;
 		err = every(j, entries_from_neighbours, reach[i], false, mark, &open);
@@ -521,7 +554,8 @@ static void store_z(const struct chain_job *j)
 {
 	for (int64_t row = 0; row < j->rows && j->out[3].base; row++) {
 		double sum[2] = { 0, 0 };
-		for (int64_t l = row * j->chunks; l < (row + 1) * j->chunks && j->n && j->gradient == EXACT; l++) {
+		for (int64_t l = row * j->chunks;
+		     l < (row + 1) * j->chunks && j->n && j->gradient == EXACT; l++) {
 			sum[0] -= j->link[l].of[0][0];
 			sum[1] += j->link[l].of[0][1];
 		}
@@ -563,4 +597,5 @@ static int run_backward(const struct yoke_op *op, uint32_t impl, void *prepared)
 }
 
 YK_KERNEL(resolvent, RESOLVENT) = { .can = can, .run = run, .impl = { "lanes" } };
-YK_KERNEL(resolvent_backward, RESOLVENT_BACKWARD) = { .can = can_backward, .run = run_backward, .impl = { "lanes" } };
+YK_KERNEL(resolvent_backward,
+	  RESOLVENT_BACKWARD) = { .can = can_backward, .run = run_backward, .impl = { "lanes" } };

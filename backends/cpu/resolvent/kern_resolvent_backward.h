@@ -17,8 +17,10 @@ struct NAME(adjoint) {
 enum { NAME(ADJOINT) = 10 }; // planes
 
 // Computes 1/L and 1/R of all elements.
-static inline __attribute__((always_inline)) void NAME(inverses)(const struct NAME(adjoint) *p, int64_t n, bool left,
-								 const int groups, const bool wild, REAL tiny)
+static inline __attribute__((always_inline)) void NAME(inverses)(const struct NAME(adjoint) * p,
+								 int64_t n, bool left,
+								 const int groups, const bool wild,
+								 REAL tiny)
 {
 	const int wide = groups * W;
 	CX l[2], r[2];
@@ -50,23 +52,29 @@ static inline __attribute__((always_inline)) void NAME(inverses)(const struct NA
 }
 
 // G at one element, for a group of lanes.
-static inline __attribute__((always_inline)) CX NAME(diagonal)(const struct NAME(adjoint) *p, int64_t n, int64_t t,
-							       bool left, const int wide, const int q, const bool wild,
-							       REAL tiny)
+static inline __attribute__((always_inline)) CX NAME(diagonal)(const struct NAME(adjoint) * p,
+							       int64_t n, int64_t t, bool left,
+							       const int wide, const int q,
+							       const bool wild, REAL tiny)
 {
 	if (left)
 		return NAME(of)(p->lr, p->li, t * wide + q * W);
-	const CX l = t ? NAME(of)(p->lr, p->li, (t - 1) * wide + q * W) : NAME(of)(p->f.before[0], p->f.before[1], q * W);
+	const CX l = t ? NAME(of)(p->lr, p->li, (t - 1) * wide + q * W) :
+			 NAME(of)(p->f.before[0], p->f.before[1], q * W);
 	const CX r = t + 1 < n ? NAME(of)(p->rr, p->ri, (t + 1) * wide + q * W) :
 				 NAME(of)(p->f.after[0], p->f.after[1], q * W);
-	const rv k0 = NAME(get)(p->f.k + t * wide + q * W), k1 = NAME(get)(p->f.k + (t + 1) * wide + q * W);
-	const rv re = NAME(fma)(-k1, r.re, NAME(fma)(-k0, l.re, NAME(get)(p->f.a + t * wide + q * W)));
+	const rv k0 = NAME(get)(p->f.k + t * wide + q * W),
+		 k1 = NAME(get)(p->f.k + (t + 1) * wide + q * W);
+	const rv re =
+		NAME(fma)(-k1, r.re, NAME(fma)(-k0, l.re, NAME(get)(p->f.a + t * wide + q * W)));
 	const rv im = NAME(fma)(-k1, r.im, NAME(fma)(-k0, l.im, -NAME(get)(p->f.y + q * W)));
 	return NAME(inverse)(re, im, wild, tiny);
 }
 
-static inline __attribute__((always_inline)) void NAME(seeds)(const struct NAME(adjoint) *p, int64_t n, bool left,
-							      const int groups, const bool wild, REAL tiny)
+static inline __attribute__((always_inline)) void NAME(seeds)(const struct NAME(adjoint) * p,
+							      int64_t n, bool left,
+							      const int groups, const bool wild,
+							      REAL tiny)
 {
 	const int wide = groups * W;
 	for (int64_t t = 0; t < n; t++)
@@ -75,8 +83,10 @@ static inline __attribute__((always_inline)) void NAME(seeds)(const struct NAME(
 			const CX g = NAME(diagonal)(p, n, t, left, wide, q, wild, tiny);
 			const CX cot = NAME(of)(p->dr, p->di, at), f = NAME(product)(g, g);
 			// -F times the conjugate of the cotangent
-			NAME(to)(p->dr, p->di, at, (CX){ -NAME(fma)(f.re, cot.re, f.im * cot.im),
-							 NAME(fma)(f.re, cot.im, -(f.im * cot.re)) });
+			NAME(to)
+			(p->dr, p->di, at,
+			 (CX){ -NAME(fma)(f.re, cot.re, f.im * cot.im),
+			       NAME(fma)(f.re, cot.im, -(f.im * cot.re)) });
 		}
 }
 
@@ -94,8 +104,9 @@ static inline __attribute__((always_inline)) void NAME(carry)(CX *c, CX *m, CX x
 
 // Propagates both cotangents; computes da and the sums for z. With `links`, computes only the
 // values leaving a chunk as a function of those entering.
-static inline __attribute__((always_inline)) void NAME(ways)(const struct NAME(adjoint) *p, int64_t n, bool left,
-							     const int groups, CX enter[2][2], rv sums[2][2],
+static inline __attribute__((always_inline)) void NAME(ways)(const struct NAME(adjoint) * p,
+							     int64_t n, bool left, const int groups,
+							     CX enter[2][2], rv sums[2][2],
 							     CX leave[2][2][2], const bool links)
 {
 	const int wide = groups * W;
@@ -131,7 +142,8 @@ static inline __attribute__((always_inline)) void NAME(ways)(const struct NAME(a
 	for (int64_t t = 0; t < n && !left; t++)
 		for (int q = 0; q < groups; q++) {
 			const int64_t at = t * wide + q * W;
-			const CX r = NAME(of)(p->rr, p->ri, at), d = NAME(of)(p->dr, p->di, at), was = c[q];
+			const CX r = NAME(of)(p->rr, p->ri, at), d = NAME(of)(p->dr, p->di, at),
+				 was = c[q];
 			const rv k = NAME(get)(p->f.k + at);
 			NAME(carry)(&c[q], links ? &m[q] : NULL, r, k, d);
 			if (links)
@@ -139,7 +151,9 @@ static inline __attribute__((always_inline)) void NAME(ways)(const struct NAME(a
 			sums[0][q] += c[q].re;
 			sums[1][q] += c[q].im;
 			NAME(put)(p->da + at, NAME(get)(p->da + at) + c[q].re);
-			NAME(put)(p->dk + at, NAME(get)(p->dk + at) + NAME(fma)(was.im, r.im, -(was.re * r.re)));
+			NAME(put)
+			(p->dk + at,
+			 NAME(get)(p->dk + at) + NAME(fma)(was.im, r.im, -(was.re * r.re)));
 		}
 	for (int q = 0; q < groups; q++) {
 		leave[1][q][0] = c[q];
@@ -148,7 +162,8 @@ static inline __attribute__((always_inline)) void NAME(ways)(const struct NAME(a
 }
 
 // Surrogates replace the gradient of a; see yoke-plugin.h.
-static void NAME(surrogate)(const struct NAME(adjoint) *p, const struct chain_job *j, int wide, bool wild, REAL tiny)
+static void NAME(surrogate)(const struct NAME(adjoint) * p, const struct chain_job *j, int wide,
+			    bool wild, REAL tiny)
 {
 	const rv beta = NAME(splat)((REAL)j->blend), one = NAME(splat)(1), max = NAME(splat)(1000);
 	for (int64_t t = 0; t < j->length; t++)
@@ -157,14 +172,17 @@ static void NAME(surrogate)(const struct NAME(adjoint) *p, const struct chain_jo
 			const CX g = NAME(diagonal)(p, j->length, t, j->side, wide, q, wild, tiny);
 			const CX cot = NAME(of)(p->dr, p->di, at);
 			CX f = NAME(product)(g, g);
-			const rv cross = f.im * cot.im, diag = f.re * cot.re + (j->gradient == STEP5 ? -cross : cross);
+			const rv cross = f.im * cot.im,
+				 diag = f.re * cot.re + (j->gradient == STEP5 ? -cross : cross);
 			rv modulus = NAME(fma)(f.re, f.re, f.im * f.im);
 			for (int l = 0; l < W; l++)
 				modulus[l] = (REAL)sqrt((double)modulus[l]);
 			const rv min = NAME(splat)((REAL)1e-3),
-				 scale = NAME(pick)(modulus < min, min / (modulus + (REAL)1e-9), one);
+				 scale = NAME(pick)(modulus < min, min / (modulus + (REAL)1e-9),
+						    one);
 			f = (CX){ NAME(fma)(f.re, scale, NAME(splat)((REAL)1e-6)), f.im * scale };
-			const rv inverse = (cot.re * f.re + cot.im * f.im) / NAME(fma)(f.re, f.re, f.im * f.im);
+			const rv inverse = (cot.re * f.re + cot.im * f.im) /
+					   NAME(fma)(f.re, f.re, f.im * f.im);
 			rv da = j->gradient == DIAG    ? diag :
 				j->gradient == INVERSE ? inverse :
 							 (one - beta) * diag + beta * inverse;
@@ -175,8 +193,8 @@ static void NAME(surrogate)(const struct NAME(adjoint) *p, const struct chain_jo
 }
 
 // Stores n elements (at most W) of a row from `from` on, times those of `factor` if it is present.
-static void NAME(store_real)(const struct chain_view *v, const struct chain_view *factor, int64_t row, int64_t from,
-			     int64_t n, REAL *line)
+static void NAME(store_real)(const struct chain_view *v, const struct chain_view *factor,
+			     int64_t row, int64_t from, int64_t n, REAL *line)
 {
 	char *at = row_of(v, row) + from * v->along * v->size;
 	if (factor->base) {
@@ -201,8 +219,9 @@ static void NAME(store_real)(const struct chain_view *v, const struct chain_view
 
 // Stores a plane of elements of lanes; with `ahead` 1, of the bonds before the elements (a row's
 // first element has none).
-static void NAME(store_plane)(const struct chain_pack *p, const struct chain_view *v, const struct chain_view *factor,
-			      int ahead, const REAL *plane, const bool *skip)
+static void NAME(store_plane)(const struct chain_pack *p, const struct chain_view *v,
+			      const struct chain_view *factor, int ahead, const REAL *plane,
+			      const bool *skip)
 {
 	const int wide = p->count > W ? PACK : W;
 	const bool plain = v->dtype == IS_DTYPE && v->along == 1 && !factor->base;
@@ -211,26 +230,32 @@ static void NAME(store_plane)(const struct chain_pack *p, const struct chain_vie
 			rv x[W];
 #pragma GCC unroll 16
 			for (int i = 0; i < W; i++)
-				x[i] = NAME(get)(plane + (t + i < p->job->length ? t + i : t) * wide + q * W);
+				x[i] = NAME(get)(plane +
+						 (t + i < p->job->length ? t + i : t) * wide +
+						 q * W);
 			NAME(turn)(x);
 			for (int l = 0; l < W && q * W + l < p->count; l++) {
 				const struct chain_lane *lane = &p->lane[q * W + l];
-				const int64_t from = lane->first + t - ahead, left = lane->length - t, n = left < W ? left : W;
+				const int64_t from = lane->first + t - ahead,
+					      left = lane->length - t, n = left < W ? left : W;
 				const int none = from < 0;
 				REAL line[W];
 				if (n <= none || (skip && skip[q * W + l]))
 					continue;
 				if (plain && n == W && !none) {
-					NAME(put)((REAL *)(void *)row_of(v, lane->row) + from, x[l]);
+					NAME(put)
+					((REAL *)(void *)row_of(v, lane->row) + from, x[l]);
 					continue;
 				}
 				NAME(put)(line, x[l]);
-				NAME(store_real)(v, factor, lane->row, from + none, n - none, line + none);
+				NAME(store_real)
+				(v, factor, lane->row, from + none, n - none, line + none);
 			}
 		}
 }
 
-static void NAME(store_backward)(const struct chain_pack *p, const struct NAME(adjoint) *b, const bool *skip)
+static void NAME(store_backward)(const struct chain_pack *p, const struct NAME(adjoint) * b,
+				 const bool *skip)
 {
 	const struct chain_job *j = p->job;
 	const struct chain_view none = { .base = NULL };
@@ -255,21 +280,31 @@ static void NAME(near)(const struct chain_pack *p, int64_t w, bool *failed)
 		atomic_store(&j->no_memory, true);
 		return;
 	}
-	b = (struct NAME(adjoint)){ .f = { .a = m, .k = m + each, .x = z, .y = z + PACK }, .lr = m + 2 * each, .li = m + 3 * each,
-				    .rr = m + 4 * each, .ri = m + 5 * each, .dr = m + 6 * each, .di = m + 7 * each };
+	b = (struct NAME(adjoint)){ .f = { .a = m, .k = m + each, .x = z, .y = z + PACK },
+				    .lr = m + 2 * each,
+				    .li = m + 3 * each,
+				    .rr = m + 4 * each,
+				    .ri = m + 5 * each,
+				    .dr = m + 6 * each,
+				    .di = m + 7 * each };
 	NAME(stage_z)(p, b.f.x, b.f.y);
 	for (int end = 0; end < (j->side ? 1 : 2); end++) { // 0: after the chunk, 1: before it
 		const int64_t shift = end ? -w : j->length;
-		REAL(*far)[PACK] = end ? b.f.before : b.f.after, (*beside)[PACK] = end ? b.f.after : b.f.before;
+		REAL(*far)
+		[PACK] = end ? b.f.before : b.f.after,
+      (*beside)[PACK] = end ? b.f.after : b.f.before;
 		CX enter[2][2], leave[2][2][2];
 		rv sums[2][2];
 		bool odd[PACK] = { false };
 		memset(enter, 0, sizeof enter);
 		for (int l = 0; l < PACK; l++) {
-			const int64_t lane = p->lane[l < p->count ? l : 0].index, next = end ? lane - 1 : lane + 1;
+			const int64_t lane = p->lane[l < p->count ? l : 0].index,
+				      next = end ? lane - 1 : lane + 1;
 			const bool there = end ? lane % j->chunks > 0 : next % j->chunks > 0;
 			for (int i = 0; i < 2; i++)
-				beside[i][l] = !there ? 0 : (REAL)(end ? j->entry[next].after[i] : j->entry[next].before[i]);
+				beside[i][l] = !there ? 0 :
+							(REAL)(end ? j->entry[next].after[i] :
+								     j->entry[next].before[i]);
 		}
 		if (j->side) {
 			memset(far, 0, sizeof b.f.after);
@@ -291,7 +326,8 @@ static void NAME(near)(const struct chain_pack *p, int64_t w, bool *failed)
 			to[0] = re;
 			to[1] = im;
 			failed[l] |= odd[l] || !isfinite(re) || !isfinite(im) ||
-				     !(hypot((double)factor.re[l % W], (double)factor.im[l % W]) <= CLOSE);
+				     !(hypot((double)factor.re[l % W], (double)factor.im[l % W]) <=
+				       CLOSE);
 		}
 	}
 }

@@ -14,15 +14,16 @@ static inline __attribute__((always_inline)) vf rounded(vf x, const bool wide_ra
 }
 
 // alpha - k / from
-static inline __attribute__((always_inline)) struct complex_f32 half_step(vf re, vf im, vf k, struct complex_f32 from,
-									   const bool wide_range)
+static inline __attribute__((always_inline)) struct complex_f32
+half_step(vf re, vf im, vf k, struct complex_f32 from, const bool wide_range)
 {
 	const vf max = larger_f32(size_f32(from.re), size_f32(from.im));
 	const vi power = (vi)max & EXPONENT;
 	// |from|^2 times the square of scale is in 1 .. 8
 	const vf scale = (vf)((vi){ 0 } + TWICE_BIAS - power);
 	const vf x = from.re * scale, y = from.im * scale;
-	const vf square = rounded(rounded(x * x, wide_range) + rounded(y * y, wide_range), wide_range);
+	const vf square =
+		rounded(rounded(x * x, wide_range) + rounded(y * y, wide_range), wide_range);
 	const vf w = rounded(k / square, wide_range);
 	const vf ur = rounded(rounded(w * x, wide_range) * scale, wide_range);
 	const vf ui = rounded(rounded(w * -y, wide_range) * scale, wide_range);
@@ -30,8 +31,9 @@ static inline __attribute__((always_inline)) struct complex_f32 half_step(vf re,
 }
 
 // Computes L from the first element on, or R from the last.
-static inline __attribute__((always_inline)) void half_chain(const struct half_planes *p, int64_t n, int wide,
-							     const bool from_end, const bool wide_range)
+static inline __attribute__((always_inline)) void half_chain(const struct half_planes *p, int64_t n,
+							     int wide, const bool from_end,
+							     const bool wide_range)
 {
 	float *re = from_end ? p->rr : p->lr, *im = from_end ? p->ri : p->li;
 	for (int q = 0; q < wide / VF; q++) {
@@ -46,8 +48,10 @@ static inline __attribute__((always_inline)) void half_chain(const struct half_p
 		at.im = vf_select(outside, none, rounded(at.im, wide_range));
 		for (int64_t i = 0; i < n; i++) {
 			const int64_t t = from_end ? n - 1 - i : i, place = t * wide + q * VF;
-			const vf k = rounded(vf_load(p->f.k + place + (from_end ? wide : 0)), wide_range);
-			at = half_step(rounded(vf_load(p->f.a + place), wide_range), y, k, at, wide_range);
+			const vf k = rounded(vf_load(p->f.k + place + (from_end ? wide : 0)),
+					     wide_range);
+			at = half_step(rounded(vf_load(p->f.a + place), wide_range), y, k, at,
+				       wide_range);
 			to_f32(re, im, place, at);
 		}
 	}
@@ -71,7 +75,8 @@ static void half_sweep(const struct half_planes *p, int64_t n, int wide, bool fr
 				u = inverse_f32(u.re, u.im, false, 0);
 			}
 			const struct complex_f32 was = of_f32(re, im, place),
-						 is = { vf_load(p->f.a + place) - k * u.re, y - k * u.im };
+						 is = { vf_load(p->f.a + place) - k * u.re,
+							y - k * u.im };
 			const vf dr = is.re - was.re, di = is.im - was.im, d = dr * dr + di * di;
 			to_f32(re, im, place, is);
 			max = vf_max_nan(d, max);
@@ -119,13 +124,16 @@ void ISA(yk_chain_half)(const struct chain_pack *p)
 			d = inverse_f32(d.re, d.im, false, 0);
 			to_f32(h.f.re, h.f.im, place, d);
 			high[q] = vf_max_nan(size_f32(d.im), high[q]);
-			large[q] = larger_f32(larger_f32(size_f32(vf_load(h.f.a + place)), vf_load(h.f.k + place)), large[q]);
+			large[q] = larger_f32(larger_f32(size_f32(vf_load(h.f.a + place)),
+							 vf_load(h.f.k + place)),
+					      large[q]);
 		}
 	}
 	for (int l = 0; l < p->count; l++) {
 		// rounding in the sweeps acts as if the matrix elements were off by a few roundings
 		const double rounding = 0x1p-20 * (double)large[l / VF][l % VF];
-		const double delta = sqrt((double)change[0][l / VF][l % VF]) + sqrt((double)change[1][l / VF][l % VF]) + rounding;
+		const double delta = sqrt((double)change[0][l / VF][l % VF]) +
+				     sqrt((double)change[1][l / VF][l % VF]) + rounding;
 		const float max = high[l / VF][l % VF];
 		const bool known = j->sweeps && isfinite(delta) && isfinite(max);
 		j->bound[2 * p->lane[l].index] = odd[l] ? -1 : known ? (float)delta : INFINITY;

@@ -82,10 +82,10 @@ static inline void NAME(turn)(rv *v)
 #pragma GCC unroll 16
 		for (int k = 0; k < W / 2; k++) {
 #if VF * 4 / IS_BYTES == 16
-			t[2 * k] = YK_SHUFFLE(v[k], v[k + W / 2], 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21,
-							   6, 22, 7, 23);
-			t[2 * k + 1] = YK_SHUFFLE(v[k], v[k + W / 2], 8, 24, 9, 25, 10, 26, 11, 27, 12, 28,
-							       13, 29, 14, 30, 15, 31);
+			t[2 * k] = YK_SHUFFLE(v[k], v[k + W / 2], 0, 16, 1, 17, 2, 18, 3, 19, 4, 20,
+					      5, 21, 6, 22, 7, 23);
+			t[2 * k + 1] = YK_SHUFFLE(v[k], v[k + W / 2], 8, 24, 9, 25, 10, 26, 11, 27,
+						  12, 28, 13, 29, 14, 30, 15, 31);
 #elif VF * 4 / IS_BYTES == 8
 			t[2 * k] = YK_SHUFFLE(v[k], v[k + W / 2], 0, 8, 1, 9, 2, 10, 3, 11);
 			t[2 * k + 1] = YK_SHUFFLE(v[k], v[k + W / 2], 4, 12, 5, 13, 6, 14, 7, 15);
@@ -146,8 +146,8 @@ static inline void NAME(part)(const REAL *from, rv *re, rv *im)
 enum { NAME(BLOCK) = 64 }; // elements of a row that are processed at a time
 
 // Loads elements from + 0 .. n - 1 of a row as REAL; elements outside 0 .. limit - 1 are `fill`.
-static void NAME(line)(const struct chain_view *v, const char *row, int64_t from, int64_t n, int64_t limit,
-		       REAL fill, REAL *to)
+static void NAME(line)(const struct chain_view *v, const char *row, int64_t from, int64_t n,
+		       int64_t limit, REAL fill, REAL *to)
 {
 	const int64_t begin = from < 0 ? -from : 0, end = limit - from < n ? limit - from : n;
 	for (int64_t i = 0; i < n; i++)
@@ -176,8 +176,8 @@ static void NAME(line)(const struct chain_view *v, const char *row, int64_t from
 
 // Loads a plane: elements first + shift + 0 .. n - 1 of each lane, from rows of `limit` elements;
 // with `times`, multiplies the plane by them.
-static void NAME(stage)(const struct chain_pack *p, REAL *plane, const struct chain_view *v, int64_t shift, int64_t n,
-			int64_t limit, bool times)
+static void NAME(stage)(const struct chain_pack *p, REAL *plane, const struct chain_view *v,
+			int64_t shift, int64_t n, int64_t limit, bool times)
 {
 	enum { BLOCK = NAME(BLOCK) };
 	const int groups = p->count > W ? 2 : 1, wide = groups * W;
@@ -211,15 +211,17 @@ static void NAME(stage)(const struct chain_pack *p, REAL *plane, const struct ch
 					x[l] = NAME(get)(at[q * W + l] + k);
 				NAME(turn)(x);
 				for (int i = 0; i < W && k + i < some; i++)
-					NAME(put)(to + i * wide, times ? x[i] * NAME(get)(to + i * wide) : x[i]);
+					NAME(put)
+					(to + i * wide,
+					 times ? x[i] * NAME(get)(to + i * wide) : x[i]);
 			}
 	}
 }
 
 // Loads the real and imaginary planes of complex elements first + shift + 0 .. n - 1 of each lane;
 // 0 outside the row.
-static void NAME(stage_pairs)(const struct chain_pack *p, REAL *re, REAL *im, const struct chain_view *v, int64_t shift,
-			      int64_t n)
+static void NAME(stage_pairs)(const struct chain_pack *p, REAL *re, REAL *im,
+			      const struct chain_view *v, int64_t shift, int64_t n)
 {
 	struct chain_view second = *v;
 	const int64_t limit = p->job->n;
@@ -234,7 +236,8 @@ static void NAME(stage_pairs)(const struct chain_pack *p, REAL *re, REAL *im, co
 		const char *row[W];
 		int64_t first[W];
 		for (int l = 0; l < W; l++) {
-			const struct chain_lane *lane = &p->lane[q * W + l < p->count ? q * W + l : 0];
+			const struct chain_lane *lane =
+				&p->lane[q * W + l < p->count ? q * W + l : 0];
 			row[l] = row_of(v, lane->row);
 			first[l] = lane->first + shift;
 		}
@@ -244,7 +247,8 @@ static void NAME(stage_pairs)(const struct chain_pack *p, REAL *re, REAL *im, co
 				const int64_t i = first[l] + t;
 				REAL line[2][W];
 				if (i >= 0 && i + W <= limit) {
-					NAME(part)((const REAL *)(const void *)row[l] + 2 * i, &x[l], &y[l]);
+					NAME(part)
+					((const REAL *)(const void *)row[l] + 2 * i, &x[l], &y[l]);
 					continue;
 				}
 				NAME(line)(v, row[l], i, W, limit, 0, line[0]);
@@ -307,8 +311,8 @@ static inline int64_t NAME(end)(const struct chain_pack *p, int l, int64_t shift
 // Loads planes of a - x and of k, elements first + shift + 0 .. n - 1 of each lane. Returns true if
 // in all lanes squares neither overflow nor underflow and no k is negative; sets `odd` for the
 // others.
-static bool NAME(stage_chain)(const struct chain_pack *p, REAL *a, REAL *k, int64_t shift, int64_t n, const REAL *x,
-			      const REAL *y, bool *odd)
+static bool NAME(stage_chain)(const struct chain_pack *p, REAL *a, REAL *k, int64_t shift,
+			      int64_t n, const REAL *x, const REAL *y, bool *odd)
 {
 	const struct chain_job *j = p->job;
 	const int wide = p->count > W ? PACK : W;
@@ -338,8 +342,8 @@ static bool NAME(stage_chain)(const struct chain_pack *p, REAL *a, REAL *k, int6
 			a[t * wide + l] = 1;
 	for (int l = 0; l < p->count; l++) {
 		const REAL high = max[l / W][l % W], im = (REAL)fabs((double)y[l]);
-		const bool fine = min[l / W][l % W] >= 0 && high < (IS_F32 ? 1e8 : 1e70) && im > (IS_F32 ? 1e-8 : 1e-70) &&
-				  im < (IS_F32 ? 1e8 : 1e70);
+		const bool fine = min[l / W][l % W] >= 0 && high < (IS_F32 ? 1e8 : 1e70) &&
+				  im > (IS_F32 ? 1e-8 : 1e-70) && im < (IS_F32 ? 1e8 : 1e70);
 		if (odd)
 			odd[l] = !fine;
 		even &= fine;
@@ -357,7 +361,8 @@ struct NAME(complex) {
 #define CX struct NAME(complex)
 
 // 1 / (re + i im). wild: the value may be too small or too large to be squared; 0 counts as `tiny`.
-static inline __attribute__((always_inline)) CX NAME(inverse)(rv re, rv im, const bool wild, REAL tiny)
+static inline __attribute__((always_inline)) CX NAME(inverse)(rv re, rv im, const bool wild,
+							      REAL tiny)
 {
 	if (wild) {
 		const rv max = NAME(larger)(NAME(size)(re), NAME(size)(im));
@@ -406,7 +411,8 @@ struct NAME(planes) {
 static inline rv NAME(nearer)(rv nearest, CX d, CX a, CX b)
 {
 	const rv size = NAME(larger)(NAME(size)(d.re), NAME(size)(d.im));
-	const rv of = NAME(larger)(NAME(larger)(NAME(size)(a.re), NAME(size)(a.im)), NAME(larger)(NAME(size)(b.re), NAME(size)(b.im)));
+	const rv of = NAME(larger)(NAME(larger)(NAME(size)(a.re), NAME(size)(a.im)),
+				   NAME(larger)(NAME(size)(b.re), NAME(size)(b.im)));
 	const rv ratio = NAME(pick)(size <= NAME(splat)(TINY * (REAL)1e20), (rv){ 0 }, size / of);
 	return NAME(pick)(ratio < nearest, ratio, nearest);
 }
@@ -414,8 +420,10 @@ static inline rv NAME(nearer)(rv nearest, CX d, CX a, CX b)
 // Computes L upwards and R downwards at the same time, each storing its values in the result's
 // planes. After they have passed each other both are known: G = 1 / (L + R - alpha), where R - k/L
 // and L - k/R save a subtraction.
-static inline __attribute__((always_inline)) void NAME(both)(const struct NAME(planes) *p, int64_t n, const int groups,
-							     const bool wild, const bool divide, REAL tiny, rv *nearest)
+static inline __attribute__((always_inline)) void NAME(both)(const struct NAME(planes) * p,
+							     int64_t n, const int groups,
+							     const bool wild, const bool divide,
+							     REAL tiny, rv *nearest)
 {
 	const int wide = groups * W;
 	const int64_t half = n / 2;
@@ -473,8 +481,10 @@ static inline __attribute__((always_inline)) void NAME(both)(const struct NAME(p
 }
 
 // L only.
-static inline __attribute__((always_inline)) void NAME(left)(const struct NAME(planes) *p, int64_t n, const int groups,
-							     const bool wild, const bool divide, REAL tiny, rv *nearest)
+static inline __attribute__((always_inline)) void NAME(left)(const struct NAME(planes) * p,
+							     int64_t n, const int groups,
+							     const bool wild, const bool divide,
+							     REAL tiny, rv *nearest)
 {
 	const int wide = groups * W;
 	CX l[2];
@@ -504,7 +514,8 @@ static inline REAL NAME(entry)(double x)
 static void NAME(entries_of)(const struct chain_pack *p, struct NAME(planes) *to)
 {
 	for (int l = 0; l < PACK; l++) {
-		const struct chain_entry *e = p->job->entry ? &p->job->entry[p->lane[l < p->count ? l : 0].index] : NULL;
+		const struct chain_entry *e =
+			p->job->entry ? &p->job->entry[p->lane[l < p->count ? l : 0].index] : NULL;
 		for (int i = 0; i < 2; i++) {
 			to->before[i][l] = e ? NAME(entry)(e->before[i]) : 0;
 			to->after[i][l] = e ? NAME(entry)(e->after[i]) : 0;
@@ -525,8 +536,8 @@ static REAL *NAME(memory)(const struct chain_pack *p, int planes)
 
 // Stores n complex elements of a lane's row from `first` on, from lines of real and imaginary
 // parts.
-static void NAME(store_line)(const struct chain_view *v, char *row, int64_t first, int64_t n, const REAL *re,
-			     const REAL *im, bool divide)
+static void NAME(store_line)(const struct chain_view *v, char *row, int64_t first, int64_t n,
+			     const REAL *re, const REAL *im, bool divide)
 {
 	char *at = row + first * v->along * v->size;
 	const bool plain = v->dtype == IS_DTYPE && v->along == 2 && v->pair == 1 && !divide;
@@ -552,7 +563,8 @@ static void NAME(store_line)(const struct chain_view *v, char *row, int64_t firs
 }
 
 // Stores the planes of the result, except lanes marked in `skip`.
-static void NAME(store)(const struct chain_pack *p, const struct NAME(planes) *planes, const bool *skip, bool divide)
+static void NAME(store)(const struct chain_pack *p, const struct NAME(planes) * planes,
+			const bool *skip, bool divide)
 {
 	const struct chain_job *j = p->job;
 	const struct chain_view *v = &j->out[0];
@@ -580,13 +592,16 @@ static void NAME(store)(const struct chain_pack *p, const struct NAME(planes) *p
 				if (left >= W && plain) {
 					rv two[2];
 					NAME(join)(re[l], im[l], two);
-					memcpy(row[q * W + l] + first * 2 * (int64_t)sizeof(REAL), two, sizeof two);
+					memcpy(row[q * W + l] + first * 2 * (int64_t)sizeof(REAL),
+					       two, sizeof two);
 					continue;
 				}
 				REAL line[2][W];
 				NAME(put)(line[0], re[l]);
 				NAME(put)(line[1], im[l]);
-				NAME(store_line)(v, row[q * W + l], first, left < W ? left : W, line[0], line[1], divide);
+				NAME(store_line)
+				(v, row[q * W + l], first, left < W ? left : W, line[0], line[1],
+				 divide);
 			}
 		}
 }
@@ -595,7 +610,8 @@ static void NAME(store)(const struct chain_pack *p, const struct NAME(planes) *p
 
 // Records rows whose z is an eigenvalue: z is real, or a k is negative. In other rows no eigenvalue
 // is nearer than |Im z|.
-static void NAME(note_singular)(const struct chain_pack *p, const struct NAME(planes) *planes, const rv *nearest)
+static void NAME(note_singular)(const struct chain_pack *p, const struct NAME(planes) * planes,
+				const rv *nearest)
 {
 	// a few rounding errors; an eigenvector has about 1 / n of its norm in each element
 	const double few = 0x1p-49 * fmax(8, (double)p->job->n);
@@ -609,7 +625,8 @@ static void NAME(note_singular)(const struct chain_pack *p, const struct NAME(pl
 	}
 }
 
-static void NAME(run)(const struct chain_pack *p, const struct NAME(planes) *planes, bool wild, bool divide)
+static void NAME(run)(const struct chain_pack *p, const struct NAME(planes) * planes, bool wild,
+		      bool divide)
 {
 	rv nearest[2] = { NAME(splat)(1), NAME(splat)(1) };
 	const int64_t n = p->job->length;
@@ -636,7 +653,8 @@ static void NAME(run)(const struct chain_pack *p, const struct NAME(planes) *pla
 		NAME(note_singular)(p, planes, nearest);
 }
 
-static bool NAME(prepare)(const struct chain_pack *p, struct NAME(planes) *to, REAL *m, REAL *z, bool *odd)
+static bool NAME(prepare)(const struct chain_pack *p, struct NAME(planes) * to, REAL *m, REAL *z,
+			  bool *odd)
 {
 	const int64_t each = (p->job->length + 1) * PACK;
 	to->a = m;
@@ -659,8 +677,10 @@ static void NAME(forward)(const struct chain_pack *p, bool *odd)
 	const bool even = NAME(prepare)(p, &planes, m, z, odd);
 	NAME(run)(p, &planes, !even && !IS_F32, !p->divide);
 	const bool wide_result = p->job->out[0].dtype == yoke_f64;
-	for (int64_t i = 0; p->divide && !wide_result && i < p->job->length * (p->count > W ? PACK : W); i++) {
-		const double x = (double)planes.re[i], y = (double)planes.im[i], r = 1 / (x * x + y * y);
+	for (int64_t i = 0;
+	     p->divide && !wide_result && i < p->job->length * (p->count > W ? PACK : W); i++) {
+		const double x = (double)planes.re[i], y = (double)planes.im[i],
+			     r = 1 / (x * x + y * y);
 		planes.re[i] = (REAL)(x * r);
 		planes.im[i] = (REAL)(-y * r);
 	}
@@ -671,12 +691,14 @@ static void NAME(forward)(const struct chain_pack *p, bool *odd)
 
 // Discs that contain L (from the left) or R after w elements: returns 1 over their centres; sets
 // `failed` for lanes where a disc is larger than the rounding of its centre.
-static void NAME(disc_of)(const struct chain_pack *p, const REAL *a, const REAL *k, int64_t w, bool from_end,
-			  const REAL *x, const REAL *y, REAL to[2][PACK], bool *failed)
+static void NAME(disc_of)(const struct chain_pack *p, const REAL *a, const REAL *k, int64_t w,
+			  bool from_end, const REAL *x, const REAL *y, REAL to[2][PACK],
+			  bool *failed)
 {
 	const int wide = p->count > W ? PACK : W;
 	for (int q = 0; q < wide / W; q++) {
-		const rv xv = NAME(get)(x + q * W), yv = NAME(get)(y + q * W), half = NAME(splat)((REAL)0.5) / yv;
+		const rv xv = NAME(get)(x + q * W), yv = NAME(get)(y + q * W),
+			 half = NAME(splat)((REAL)0.5) / yv;
 		int64_t t = from_end ? w - 1 : 0;
 		rv kv = NAME(get)(k + t * wide + q * W), r = kv * NAME(size)(half), re, im;
 		rv worst = kv, lane[2];
@@ -698,10 +720,12 @@ static void NAME(disc_of)(const struct chain_pack *p, const REAL *a, const REAL 
 		NAME(put)(to[0] + q * W, in.re);
 		NAME(put)(to[1] + q * W, in.im);
 		for (int l = 0; l < W && q * W + l < p->count; l++) {
-			const double radius = (double)lane[0][l], modulus = sqrt((double)lane[1][l]);
+			const double radius = (double)lane[0][l],
+				     modulus = sqrt((double)lane[1][l]);
 			// k < 0: the disc is not valid
-			failed[q * W + l] |= !(worst[l] >= 0 && radius <= CLOSE * modulus && isfinite((double)in.re[l]) &&
-					       isfinite((double)in.im[l]));
+			failed[q * W + l] |=
+				!(worst[l] >= 0 && radius <= CLOSE * modulus &&
+				  isfinite((double)in.re[l]) && isfinite((double)in.im[l]));
 		}
 	}
 }
@@ -749,12 +773,14 @@ static void NAME(matrices)(const struct chain_pack *p, bool *odd)
 	const bool even = NAME(prepare)(p, &planes, m, z, odd);
 	for (int q = 0; q < wide / W; q++) {
 		const rv im = -NAME(get)(planes.y + q * W), one = NAME(splat)(1), zero = { 0 };
-		CX u[2] = { { one, zero }, { zero, zero } }, v[2] = { { zero, zero }, { one, zero } };
+		CX u[2] = { { one, zero }, { zero, zero } },
+		   v[2] = { { zero, zero }, { one, zero } };
 		for (int64_t t = 0; t < p->job->length; t++) {
 			const rv re = NAME(get)(planes.a + t * wide + q * W);
 			// no bond before the chunk's first element: v begins after it
 			const rv kv = t ? NAME(get)(planes.k + t * wide + q * W) : zero;
-			const CX alpha = { re, im }, nu = NAME(product)(alpha, u[0]), nv = NAME(product)(alpha, v[0]);
+			const CX alpha = { re, im }, nu = NAME(product)(alpha, u[0]),
+				 nv = NAME(product)(alpha, v[0]);
 			const CX un = { nu.re - kv * u[1].re, nu.im - kv * u[1].im };
 			const CX vn = { nv.re - kv * v[1].re, nv.im - kv * v[1].im };
 			u[1] = u[0];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fused multiply-adds of processors other than x86: VECTOR_FMA of vectors of the type V with n lanes, with FUSED for
-// one lane. Undefined where the processor has no such instruction.
+// Fused multiply-adds of processors other than x86: VECTOR_FMA of vectors of the type V with n
+// lanes, with FUSED for one lane. Undefined where the processor has no such instruction.
 // A file that defines YK_VECTORS_128 uses NEON in builds for SVE, too.
 #ifndef YK_FUSED_H
 #define YK_FUSED_H
@@ -11,7 +11,8 @@
 #if defined __ARM_FEATURE_SVE_BITS && __ARM_FEATURE_SVE_BITS > 0 && !defined YK_VECTORS_128
 #include <arm_sve.h>
 #define YK_SVE __ARM_FEATURE_SVE_BITS // the length of vectors, which the compiler knows
-typedef svfloat32_t yk_sv __attribute__((arm_sve_vector_bits(YK_SVE))); // to and from vectors by memcpy
+typedef svfloat32_t yk_sv
+	__attribute__((arm_sve_vector_bits(YK_SVE))); // to and from vectors by memcpy
 typedef svfloat64_t yk_svd __attribute__((arm_sve_vector_bits(YK_SVE)));
 typedef float yk_sv_floats __attribute__((vector_size(YK_SVE / 8)));
 typedef double yk_sv_doubles __attribute__((vector_size(YK_SVE / 8)));
@@ -46,7 +47,8 @@ SVE_FMA(yk_sve_fma_f64, yk_sv_doubles, yk_svd, svmla_f64_x)
 		return a; \
 	}
 SVE_SELECT(yk_sve_select, yk_sv_floats, yk_sv, yk_sv_words, svint32_t, svcmpne_n_s32, svsel_f32)
-SVE_SELECT(yk_sve_select_f64, yk_sv_doubles, yk_svd, yk_sv_longs, svint64_t, svcmpne_n_s64, svsel_f64)
+SVE_SELECT(yk_sve_select_f64, yk_sv_doubles, yk_svd, yk_sv_longs, svint64_t, svcmpne_n_s64,
+	   svsel_f64)
 #undef SVE_SELECT
 #define VECTOR_FMA(V, n, FUSED, a, b, c) \
 	((V)yk_sve_fma((yk_sv_floats)(a), (yk_sv_floats)(b), (yk_sv_floats)(c)))
@@ -60,7 +62,8 @@ SVE_SELECT(yk_sve_select_f64, yk_sv_doubles, yk_svd, yk_sv_longs, svint64_t, svc
 #if __has_builtin(__builtin_elementwise_fma)
 #define VECTOR_FMA(V, n, FUSED, a, b, c) __builtin_elementwise_fma(a, b, c)
 #endif
-#elif defined __FP_FAST_FMAF && defined __FP_FAST_FMA // compilers make vector instructions of the loop
+#elif defined __FP_FAST_FMAF && defined __FP_FAST_FMA
+// compilers make vector instructions of the loop
 #define VECTOR_FMA(V, n, FUSED, a, b, c) \
 	({ \
 		const V a_ = (a), b_ = (b), c_ = (c); \

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pairs of 16-bit elements, 32-bit words with the first element in the lower half: joins two rows to
-// pairs, and transposes a square of 16 x 16 pairs in registers.
+// Pairs of 16-bit elements, 32-bit words with the first element in the lower half: joins two rows
+// to pairs, and transposes a square of 16 x 16 pairs in registers.
 #ifndef YK_PAIRS_H
 #define YK_PAIRS_H
 

@@ -80,7 +80,8 @@ static inline vq vq_mul(vq a, vq b)
 static inline vq vq_words(vq q, vq x, vq key)
 {
 	q ^= x << 32 ^ key;
-	return __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? q : q >> 32 | q << 32; // the first word comes first in memory
+	// the first word comes first in memory
+	return __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? q : q >> 32 | q << 32;
 }
 
 // Generates the bits of YK_PHILOX_RUN consecutive counters, four words each, whose upper halves are

@@ -63,8 +63,9 @@ static inline void vf_fence(void)
 #endif
 }
 
-// memcpy for runs of any length. The instruction that memcpy uses for long ones (rep movsb) takes ten times as long on Zen 4
-// if the destination begins within 64 bytes after the source, modulo 4096.
+// memcpy for runs of any length. The instruction that memcpy uses for long ones (rep movsb) takes
+// ten times as long on Zen 4 if the destination begins within 64 bytes after the source, modulo
+// 4096.
 static inline void vf_copy(void *to, const void *from, size_t bytes)
 {
 	enum { LONG = 1024, LINE = 64, STEP = 4 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The element type REAL of headers that are included once per precision, and its vectors: V of VL lanes.
-// Included before each of them, in place of vec_f64.h.
+// The element type REAL of headers that are included once per precision, and its vectors: V of VL
+// lanes. Included before each of them, in place of vec_f64.h.
 #undef REAL
 #undef V
 #undef VL

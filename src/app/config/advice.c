@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:@%+,=-";
+static const char plain[] =
+	"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:@%+,=-";
 
 char *yk_shell_word(const char *s)
 {

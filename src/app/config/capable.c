@@ -25,10 +25,14 @@ enum yk_capable yk_capable(struct yk_device *d, int code, int dtype)
 		return YK_NO_SUCH;
 	if (!yk_selftest_runs(d, code, dtype))
 		return is_decomposable(code) ? YK_EMULATED : YK_INCAPABLE;
-	return code == YOKE_OP_CONTRACT && half && !(d->info.products >> dtype & 1) ? YK_EMULATED : YK_NATIVE;
+	return code == YOKE_OP_CONTRACT && half && !(d->info.products >> dtype & 1) ? YK_EMULATED :
+	       YK_NATIVE;
 }
 
 const char *yk_capable_name(enum yk_capable c)
 {
-	return c == YK_NATIVE ? "native" : c == YK_EMULATED ? "emulated" : c == YK_INCAPABLE ? "none" : "-";
+	return c == YK_NATIVE    ? "native" :
+	       c == YK_EMULATED  ? "emulated" :
+	       c == YK_INCAPABLE ? "none" :
+				   "-";
 }

@@ -26,7 +26,8 @@
 
 const struct yk_config_row yk_config_rows[YK_KEYS] = {
 #define X(key, group, level, type, commands, def, min, max, choices, help) \
-	{ #key, YK_GROUP_##group, YK_##level, YK_KEY_##type, commands, def, min, max, choices, help },
+	{ #key, YK_GROUP_##group, YK_##level, YK_KEY_##type, commands, def, min, max, choices, \
+	  help },
 #define S(key, level, def, max, help) X(key, MODEL, level, INT, YK_T, def, 1, max, NULL, help)
 #define O(key, group, level, type, min, max, words, help) \
 	X(key, group, level, type, YK_T, "auto", min, max, "auto" words, help)
@@ -94,12 +95,19 @@ static int no_choice(const struct yk_config_row *row, const char *where, const c
 	while (n < 16 && (word = strsep(&rest, " ")))
 		names[n++] = word;
 	for (size_t i = 0; i < sizeof common_words / sizeof *common_words; i++)
-		if (!strcmp(common_words[i].key, row->name) && yk_same_word(common_words[i].word, text))
+		if (!strcmp(common_words[i].key, row->name) &&
+		    yk_same_word(common_words[i].word, text))
 			hint = common_words[i].hint;
 	near = hint || n < 2 ? NULL : yk_nearest(text, names, n);
 	return yk_fail(YOKE_EINVAL, "%s: %s=%s: must be one of: %s%s%s%s%s", where, row->name, text,
-		       row->choices, row->type == YK_KEY_CHOICE_OR_PATH ? ", or a path" : "", hint ? "; " : near ? "; did you mean '" : "",
-		       hint ? hint : near ? near : "", near ? "'?" : "");
+		       row->choices, row->type == YK_KEY_CHOICE_OR_PATH ? ", or a path" : "",
+		       hint ? "; " :
+		       near ? "; did you mean '" :
+			      "",
+		       hint ? hint :
+		       near ? near :
+			      "",
+		       near ? "'?" : "");
 }
 
 // Parses text according to the row; `where` begins error messages ("argument", "config.env:3").
@@ -117,8 +125,10 @@ static int parse(const struct yk_config_row *row, const char *where, const char 
 		return has_word(row->choices, text) ? 0 : no_choice(row, where, text);
 	case YK_KEY_CHOICE_OR_PATH:
 		// a word that is neither known nor a file is more likely misspelled
-		return has_word(row->choices, text) || strchr(text, '/') || strchr(text, '.') || access(text, F_OK) == 0 ?
-			       0 : no_choice(row, where, text);
+		return has_word(row->choices, text) || strchr(text, '/') || strchr(text, '.') ||
+				       access(text, F_OK) == 0 ?
+			       0 :
+			       no_choice(row, where, text);
 	case YK_KEY_INT:
 		if (!isspace((unsigned char)*text) && parse_int(text, &to->i) == 0 &&
 		    (double)to->i >= row->min && (double)to->i <= row->max)
@@ -128,17 +138,20 @@ static int parse(const struct yk_config_row *row, const char *where, const char 
 			return 0;
 		}
 		return yk_fail(YOKE_EINVAL,
-			       "%s: %s=%s: must be a whole number from %.16g to %.16g%s%s",
-			       where, row->name, text, row->min, row->max,
-			       !row->choices ? "" : strchr(row->choices, ' ') ? ", or one of: " : ", or ",
+			       "%s: %s=%s: must be a whole number from %.16g to %.16g%s%s", where,
+			       row->name, text, row->min, row->max,
+			       !row->choices             ? "" :
+			       strchr(row->choices, ' ') ? ", or one of: " :
+							   ", or ",
 			       row->choices ? row->choices : "");
 	case YK_KEY_EVERY:
-		if (!isspace((unsigned char)*text) && parse_int(text, &to->i) == 0 && (double)to->i >= row->min &&
-		    (double)to->i <= row->max)
+		if (!isspace((unsigned char)*text) && parse_int(text, &to->i) == 0 &&
+		    (double)to->i >= row->min && (double)to->i <= row->max)
 			return 0;
 		to->i = 0;
 		to->r = yk_strtod(text, &end);
-		if (!isspace((unsigned char)*text) && end != text && !strcmp(end, "ep") && to->r > 0 && to->r <= MAX_PASSES)
+		if (!isspace((unsigned char)*text) && end != text && !strcmp(end, "ep") &&
+		    to->r > 0 && to->r <= MAX_PASSES)
 			return 0;
 		return yk_fail(YOKE_EINVAL,
 			       "%s: %s=%s: must be a whole number of steps from %.16g to %.16g, or "
@@ -146,12 +159,16 @@ static int parse(const struct yk_config_row *row, const char *where, const char 
 			       where, row->name, text, row->min, row->max);
 	case YK_KEY_REAL_OR_PATHS:
 		to->r = yk_strtod(text, &end);
-		if (!isspace((unsigned char)*text) && end != text && !*end && to->r >= row->min && to->r <= row->max)
+		if (!isspace((unsigned char)*text) && end != text && !*end && to->r >= row->min &&
+		    to->r <= row->max)
 			return 0;
 		to->r = 0;
-		to->i = (end == text || *end) && (strpbrk(text, "/.,") || !strcmp(text, "-") || access(text, F_OK) == 0);
-		return to->i ? 0 : yk_fail(YOKE_EINVAL, "%s: %s=%s: must be a number from %g to %g, or the name of a file", where,
-					   row->name, text, row->min, row->max);
+		to->i = (end == text || *end) &&
+			(strpbrk(text, "/.,") || !strcmp(text, "-") || access(text, F_OK) == 0);
+		return to->i ? 0 :
+			       yk_fail(YOKE_EINVAL,
+				       "%s: %s=%s: must be a number from %g to %g, or the name of a file",
+				       where, row->name, text, row->min, row->max);
 	case YK_KEY_REAL:
 		to->r = yk_strtod(text, &end);
 		if (!isspace((unsigned char)*text) && end != text && !*end &&
@@ -174,10 +191,12 @@ static int parse(const struct yk_config_row *row, const char *where, const char 
 static int set(struct yk_config *c, enum yk_config_key key, const char *where,
 	       const char *text, enum yk_config_origin origin)
 {
-	struct yk_config_value *old = &c->value[key], *epochs = &c->value[YK_KEY_epochs], v = { .origin = origin };
+	struct yk_config_value *old = &c->value[key], *epochs = &c->value[YK_KEY_epochs],
+			       v = { .origin = origin };
 	int e = parse(&yk_config_rows[key], where, text, &v);
 
-	if (e < 0 || old->origin > origin || (key == YK_KEY_epochs && c->value[YK_KEY_steps].origin > origin))
+	if (e < 0 || old->origin > origin ||
+	    (key == YK_KEY_epochs && c->value[YK_KEY_steps].origin > origin))
 		return e;
 	if (key == YK_KEY_steps && epochs->origin < origin) {
 		epochs->origin = YK_BY_DEFAULT;
@@ -417,7 +436,8 @@ static int line(struct yk_config *c, const struct variables *v, char *at)
 	if (key < 0)
 		return unknown(c, v->where, name);
 	if (v->at[key])
-		yk_warn(name_of(c->command), "%s: %s is also set in line %d; this line takes effect", v->where, name,
+		yk_warn(name_of(c->command),
+			"%s: %s is also set in line %d; this line takes effect", v->where, name,
 			v->at[key]);
 	v->at[key] = v->number;
 	e = value(v, end + 1, &t);
@@ -509,7 +529,8 @@ static int argument_file(struct yk_config *c, const char *path)
 	snprintf(why, sizeof why, "%s", yoke_error());
 	yoke_error_clear();
 	if (there) {
-		e = yk_fail(e, "%s; did you mean %s=%s", why, c->command == YK_G ? "prompts" : "data", word ? word : path);
+		e = yk_fail(e, "%s; did you mean %s=%s", why,
+			    c->command == YK_G ? "prompts" : "data", word ? word : path);
 		free(word);
 		return e;
 	}
@@ -543,7 +564,8 @@ int yk_config_arguments(struct yk_config *c, int argc, char *const *argv)
 	return e;
 }
 
-int yk_config_with(const struct yk_config *c, int n, const char *const *arguments, struct yk_config *to)
+int yk_config_with(const struct yk_config *c, int n, const char *const *arguments,
+		   struct yk_config *to)
 {
 	int e = yk_config_init(to, c->command);
 
@@ -598,14 +620,16 @@ const char *yk_config_str(const struct yk_config *c, enum yk_config_key key)
 bool yk_config_is_path(const struct yk_config *c, enum yk_config_key key)
 {
 	const struct yk_config_row *row = &yk_config_rows[key];
-	return row->type == YK_KEY_REAL_OR_PATHS ? c->value[key].i : !has_word(row->choices, yk_config_str(c, key));
+	return row->type == YK_KEY_REAL_OR_PATHS ? c->value[key].i :
+						   !has_word(row->choices, yk_config_str(c, key));
 }
 
 static bool same_value(enum yk_config_key key, const struct yk_config_value *a,
 		       const struct yk_config_value *b)
 {
 	switch (yk_config_rows[key].type) {
-	case YK_KEY_REAL_OR_PATHS: return a->i == b->i && (a->i ? !strcmp(a->text, b->text) : a->r == b->r);
+	case YK_KEY_REAL_OR_PATHS:
+		return a->i == b->i && (a->i ? !strcmp(a->text, b->text) : a->r == b->r);
 	case YK_KEY_INT:
 	case YK_KEY_EVERY:
 	case YK_KEY_REAL: return a->i == b->i && a->r == b->r;
@@ -641,10 +665,10 @@ bool yk_config_is_explicit(const struct yk_config *c, enum yk_config_key key)
 static bool of_run(int key)
 {
 	return key == YK_KEY_out || key == YK_KEY_resume || key == YK_KEY_profile ||
-	       key == YK_KEY_plot || key == YK_KEY_progress || key == YK_KEY_report || key == YK_KEY_checkpoints ||
-	       key == YK_KEY_dashboard || key == YK_KEY_spawn || key == YK_KEY_restarts ||
-	       key == YK_KEY_split ||
-	       key == YK_KEY_min_ranks || key == YK_KEY_tensorboard || key == YK_KEY_training_log;
+	       key == YK_KEY_plot || key == YK_KEY_progress || key == YK_KEY_report ||
+	       key == YK_KEY_checkpoints || key == YK_KEY_dashboard || key == YK_KEY_spawn ||
+	       key == YK_KEY_restarts || key == YK_KEY_split || key == YK_KEY_min_ranks ||
+	       key == YK_KEY_tensorboard || key == YK_KEY_training_log;
 }
 
 json_t *yk_config_json(const struct yk_config *c)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Configuration: the keys of `yoke train`, `generate`, `chat`, `eval` and `serve`, declared once in this table and
-// read from `config.env` files and key=value arguments. Precedence: argument, file, checkpoint,
-// default.
+// Configuration: the keys of `yoke train`, `generate`, `chat`, `eval` and `serve`, declared once in
+// this table and read from `config.env` files and key=value arguments. Precedence: argument, file,
+// checkpoint, default.
 #ifndef YK_CONF_H
 #define YK_CONF_H
 
@@ -289,7 +289,13 @@ enum yk_config_group {
 enum yk_config_level { YK_BASIC, YK_ADVANCED };
 
 enum yk_config_type {
-	YK_KEY_INT, YK_KEY_REAL, YK_KEY_EVERY, YK_KEY_STRING, YK_KEY_CHOICE, YK_KEY_CHOICE_OR_PATH, YK_KEY_PATHS,
+	YK_KEY_INT,
+	YK_KEY_REAL,
+	YK_KEY_EVERY,
+	YK_KEY_STRING,
+	YK_KEY_CHOICE,
+	YK_KEY_CHOICE_OR_PATH,
+	YK_KEY_PATHS,
 	YK_KEY_REAL_OR_PATHS
 };
 
@@ -334,13 +340,14 @@ int yk_config_file(struct yk_config *, const char *path);
 // Parses all arguments; one without '=' is a file. EINVAL also if a key is given twice.
 int yk_config_arguments(struct yk_config *, int argc, char *const *argv);
 // Copies the configuration and sets further "key=value" arguments.
-int yk_config_with(const struct yk_config *, int n, const char *const *arguments, struct yk_config *to);
+int yk_config_with(const struct yk_config *, int n, const char *const *arguments,
+		   struct yk_config *to);
 // Replaces "auto" by the number chosen for it; the key's origin stays that of "auto".
 int yk_config_settle(struct yk_config *, enum yk_config_key, int64_t n);
 // Replaces a key's value by one found in the data or by measuring; the key's origin stays the same.
 int yk_config_settle_text(struct yk_config *, enum yk_config_key, const char *text);
-// The configured model, and its shape for a vocabulary of that many tokens.  With init=, vocabulary and
-// context only: the files have the shape (train/start.h).
+// The configured model, and its shape for a vocabulary of that many tokens.  With init=, vocabulary
+// and context only: the files have the shape (train/start.h).
 const struct yk_model *yk_config_model(const struct yk_config *, int64_t vocab,
 				       struct yk_model_shape *);
 
@@ -352,7 +359,8 @@ int64_t yk_config_every(const struct yk_config *, enum yk_config_key, double ste
 const char *yk_config_str(const struct yk_config *, enum yk_config_key);
 // Whether the value of a CHOICE_OR_PATH or REAL_OR_PATHS is a path.
 bool yk_config_is_path(const struct yk_config *, enum yk_config_key);
-// Do two configurations have the same value of a key?  Numbers are compared as numbers: 16 and 16.0.
+// Do two configurations have the same value of a key?  Numbers are compared as numbers: 16 and
+// 16.0.
 bool yk_config_same(const struct yk_config *, const struct yk_config *, enum yk_config_key);
 // The same for a value as text, which need not be valid.
 bool yk_config_is(const struct yk_config *, enum yk_config_key, const char *text);

@@ -36,7 +36,8 @@ const struct yk_model *yk_config_model(const struct yk_config *c, int64_t vocab,
 				       struct yk_model_shape *to)
 {
 	const struct yk_model *m = yk_model_find(yk_config_str(c, YK_KEY_model));
-	*to = (struct yk_model_shape){ .vocab = vocab, .context = yk_config_int(c, YK_KEY_context) };
+	*to = (struct yk_model_shape){ .vocab = vocab,
+				       .context = yk_config_int(c, YK_KEY_context) };
 	if (*yk_config_str(c, YK_KEY_init))
 		return &yk_model_decoder;
 	for (int k = 0; k < YK_SIZE_COUNT; k++)
@@ -46,9 +47,12 @@ const struct yk_model *yk_config_model(const struct yk_config *c, int64_t vocab,
 		if (!(m->traits >> k & 1))
 			continue;
 		const struct yk_config_row *row = &yk_config_rows[yk_config_traits[k]];
-		to->trait[k] = row->type == YK_KEY_REAL ? yk_config_real(c, yk_config_traits[k]) :
-			       row->type == YK_KEY_INT	? (double)yk_config_int(c, yk_config_traits[k]) :
-							  word_number(row->choices, yk_config_str(c, yk_config_traits[k]));
+		to->trait[k] =
+			row->type == YK_KEY_REAL ?
+				yk_config_real(c, yk_config_traits[k]) :
+			row->type == YK_KEY_INT ?
+				(double)yk_config_int(c, yk_config_traits[k]) :
+				word_number(row->choices, yk_config_str(c, yk_config_traits[k]));
 	}
 	return m;
 }
@@ -56,14 +60,19 @@ const struct yk_model *yk_config_model(const struct yk_config *c, int64_t vocab,
 struct yk_data_spec yk_config_data(const struct yk_config *c, int64_t context)
 {
 	return (struct yk_data_spec){
-		.context = context, .valid = yk_config_real(c, YK_KEY_valid),
-		.valid_given = yk_config_is_explicit(c, YK_KEY_valid) && !yk_config_is_path(c, YK_KEY_valid),
+		.context = context,
+		.valid = yk_config_real(c, YK_KEY_valid),
+		.valid_given = yk_config_is_explicit(c, YK_KEY_valid) &&
+			       !yk_config_is_path(c, YK_KEY_valid),
 		.apart = yk_config_is_path(c, YK_KEY_valid),
-		.format = yk_config_str(c, YK_KEY_format), .vocab = yk_config_int(c, YK_KEY_vocab),
+		.format = yk_config_str(c, YK_KEY_format),
+		.vocab = yk_config_int(c, YK_KEY_vocab),
 		.limit = c->command == YK_T ? yk_config_int(c, YK_KEY_limit) : 0,
-		.shuffle = c->command == YK_T ? yk_config_int(c, YK_KEY_shuffle) : 0, .field = yk_config_str(c, YK_KEY_field),
+		.shuffle = c->command == YK_T ? yk_config_int(c, YK_KEY_shuffle) : 0,
+		.field = yk_config_str(c, YK_KEY_field),
 		.chats = c->command == YK_T && *yk_config_str(c, YK_KEY_init),
-		.pack = c->command != YK_T || !strcmp(yk_config_str(c, YK_KEY_pack), "1") };
+		.pack = c->command != YK_T || !strcmp(yk_config_str(c, YK_KEY_pack), "1")
+	};
 }
 
 struct yk_data_spec yk_config_valid_data(const struct yk_config *c, int64_t context)
@@ -78,7 +87,8 @@ struct yk_data_spec yk_config_valid_data(const struct yk_config *c, int64_t cont
 
 int yk_config_apply_threads(const struct yk_config *c)
 {
-	if (!(yk_config_rows[YK_KEY_threads].commands & c->command) || yk_config_int(c, YK_KEY_threads) == 0)
+	if (!(yk_config_rows[YK_KEY_threads].commands & c->command) ||
+	    yk_config_int(c, YK_KEY_threads) == 0)
 		return 0;
 	return yoke_setting_set("threads", yk_config_str(c, YK_KEY_threads));
 }
@@ -90,7 +100,9 @@ int yk_config_apply(const struct yk_config *c)
 		enum yk_config_key key;
 		const char *setting;
 	} settings[] = {
-		{ YK_KEY_backend, "backend" }, { YK_KEY_memory, "memory" }, { YK_KEY_recompute, "recompute" },
+		{ YK_KEY_backend, "backend" },
+		{ YK_KEY_memory, "memory" },
+		{ YK_KEY_recompute, "recompute" },
 	};
 	int e = yk_config_apply_threads(c);
 

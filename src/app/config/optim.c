@@ -66,7 +66,8 @@ static void settings_of(const struct yk_config *c, char *to, size_t cap)
 		if (yk_config_rows[key].type == YK_KEY_CHOICE)
 			n += (size_t)snprintf(to + n, cap - n, "%s", yk_config_str(c, key));
 		else if (yk_config_rows[key].type == YK_KEY_INT)
-			n += (size_t)snprintf(to + n, cap - n, "%lld", (long long)yk_config_int(c, key));
+			n += (size_t)snprintf(to + n, cap - n, "%lld",
+					      (long long)yk_config_int(c, key));
 		else
 			n += (size_t)yk_snprintf(to + n, cap - n, "%.17g", yk_config_real(c, key));
 	}
@@ -80,11 +81,13 @@ static int foreign_option(const struct yk_config *c, const struct yk_optim_kind 
 	size_t n = 0;
 	for (int i = 0; i < KEYS; i++)
 		if (yk_optim_has(kind, i))
-			n += (size_t)snprintf(known + n, sizeof known - n, " %s", yk_optim_rows[i].name);
+			n += (size_t)snprintf(known + n, sizeof known - n, " %s",
+					      yk_optim_rows[i].name);
 	for (int i = 0; i < KEYS; i++) {
 		const enum yk_config_key key = key_of(i);
 		if (!yk_optim_has(kind, i) && c->value[key].origin == YK_BY_ARGUMENT)
-			return yk_fail(YOKE_EINVAL, "argument '%s=%s': optimizer=%s has no %s; it has%s",
+			return yk_fail(YOKE_EINVAL,
+				       "argument '%s=%s': optimizer=%s has no %s; it has%s",
 				       yk_config_rows[key].name, yk_config_str(c, key), kind->name,
 				       yk_config_rows[key].name, known);
 	}
@@ -109,9 +112,13 @@ static int check_ranks(const struct yk_config *c, const struct yk_optim_kind *ki
 	} keys[] = { { YK_KEY_zero, 0 }, { YK_KEY_tensor, 1 }, { YK_KEY_stages, 1 } };
 	for (size_t i = 0; i < sizeof keys / sizeof *keys && kind->matrix; i++)
 		if (yk_config_int(c, keys[i].key) > keys[i].alone)
-			return yk_fail(YOKE_EUNSUPPORTED, "%s=%d: optimizer=%s needs whole parameters and states on each rank; "
-				       "use %s=%d, or another optimizer", yk_config_rows[keys[i].key].name,
-				       (int)yk_config_int(c, keys[i].key), kind->name, yk_config_rows[keys[i].key].name, keys[i].alone);
+			return yk_fail(
+				YOKE_EUNSUPPORTED,
+				"%s=%d: optimizer=%s needs whole parameters and states on each rank; "
+				"use %s=%d, or another optimizer",
+				yk_config_rows[keys[i].key].name,
+				(int)yk_config_int(c, keys[i].key), kind->name,
+				yk_config_rows[keys[i].key].name, keys[i].alone);
 	return 0;
 }
 
@@ -157,7 +164,8 @@ void yk_optim_text(const char *name, char *to, size_t cap)
 	yk_optim_settings(kind, "help", train_settings(name), option);
 	for (int i = 0; i < YK_O_clip_value; i++) // all optimizers have the later ones
 		if (yk_optim_has(kind, i) && i != YK_O_clip && n < cap) {
-			n += (size_t)snprintf(to + n, cap - n, "%s%s=", n ? " " : "", yk_optim_rows[i].name);
+			n += (size_t)snprintf(to + n, cap - n, "%s%s=", n ? " " : "",
+					      yk_optim_rows[i].name);
 			if (n < cap)
 				n += yk_optim_value_text(i, option[i], to + n, cap - n);
 		}
@@ -225,8 +233,8 @@ static int list_states(struct yk_optim *o)
 	return 0;
 }
 
-int yk_optim_new(const struct yk_config *c, const struct yk_parameters *ps, const struct yk_optim_sharding *sharding,
-		 struct yk_optim **to)
+int yk_optim_new(const struct yk_config *c, const struct yk_parameters *ps,
+		 const struct yk_optim_sharding *sharding, struct yk_optim **to)
 {
 	char settings[SETTINGS];
 	struct yk_optim *o = calloc(1, sizeof *o);
@@ -243,7 +251,8 @@ int yk_optim_new(const struct yk_config *c, const struct yk_parameters *ps, cons
 		e = yk_optim_states_ready(o->rule);
 	if (e == 0)
 		e = list_states(o);
-	const int each = e == 0 ? yk_optim_states_each(c) : 0, numbers = o->states.count - each * ps->count;
+	const int each = e == 0 ? yk_optim_states_each(c) : 0,
+		  numbers = o->states.count - each * ps->count;
 	// a state is sharded like its parameter
 	for (int k = numbers; k < o->states.count && each && e == 0; k++)
 		o->states.row[k].shard = ps->row[(k - numbers) / each].shard;
@@ -254,12 +263,15 @@ int yk_optim_new(const struct yk_config *c, const struct yk_parameters *ps, cons
 	return e;
 }
 
-int yk_optim_of(yoke_optim *rule, const struct yk_parameters *ps, const struct yk_optim_sharding *sharding, struct yk_optim **to)
+int yk_optim_of(yoke_optim *rule, const struct yk_parameters *ps,
+		const struct yk_optim_sharding *sharding, struct yk_optim **to)
 {
 	struct yk_optim *o = calloc(1, sizeof *o);
 	if (!o)
 		return yk_fail(YOKE_ENOMEM, "optimizer: out of memory");
-	*o = (struct yk_optim){ .rule = rule, .p = ps->var, .borrowed = true, .shared = sharding && sharding->range };
+	*o = (struct yk_optim){
+		.rule = rule, .p = ps->var, .borrowed = true, .shared = sharding && sharding->range
+	};
 	int e = sharding ? yk_optim_shard(rule, sharding) : 0;
 	if (e == 0)
 		e = yk_optim_states_ready(rule);
@@ -296,8 +308,8 @@ void yk_optim_free(struct yk_optim *o)
 }
 
 // Detects overflows if other ranks have some of the tensors.
-static int take_squares(const struct yk_optim *o, yoke_scaler *scaler, yoke_tensor *const *g, yoke_tensor **norm,
-			yoke_tensor **skip)
+static int take_squares(const struct yk_optim *o, yoke_scaler *scaler, yoke_tensor *const *g,
+			yoke_tensor **norm, yoke_tensor **skip)
 {
 	const int n = yk_optim_tensors(o->rule);
 	const char **name = calloc((size_t)n, sizeof *name);
@@ -305,13 +317,16 @@ static int take_squares(const struct yk_optim *o, yoke_scaler *scaler, yoke_tens
 		return yk_fail(YOKE_ENOMEM, "optimizer: out of memory for %d names", n);
 	for (int i = 0; i < n; i++)
 		name[i] = yk_optim_tensor_name(o->rule, i);
-	const int e = yk_scaler_take(scaler, n, name, yk_optim_squares(o->rule, g, yoke_scaler_inverse(scaler)), norm, skip);
+	const int e = yk_scaler_take(scaler, n, name,
+				     yk_optim_squares(o->rule, g, yoke_scaler_inverse(scaler)),
+				     norm, skip);
 	free(name);
 	return e;
 }
 
-int yk_optim_step(struct yk_optim *o, yoke_scaler *scaler, int64_t t, const double *lr, yoke_tensor *const *g,
-		  yoke_tensor *(*loss)(void *), void *arg, yoke_tensor **norm)
+int yk_optim_step(struct yk_optim *o, yoke_scaler *scaler, int64_t t, const double *lr,
+		  yoke_tensor *const *g, yoke_tensor *(*loss)(void *), void *arg,
+		  yoke_tensor **norm)
 {
 	const int n = yk_optim_parameters(o->rule);
 	struct yoke_step s = { .size = sizeof s, .scale = YOKE_NONE, .skip = YOKE_NONE, .lr = lr,

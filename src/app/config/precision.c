@@ -58,14 +58,16 @@ int yk_precision_named(const char *name, const char *keep, bool emulated, struct
 
 int yk_precision_of(const struct yk_config *c, struct yk_precision *to)
 {
-	return yk_precision_named(yk_config_str(c, YK_KEY_precision), yk_config_str(c, YK_KEY_keep_f32),
+	return yk_precision_named(yk_config_str(c, YK_KEY_precision),
+				  yk_config_str(c, YK_KEY_keep_f32),
 				  !strcmp(yk_config_str(c, YK_KEY_allow_emulated), "1"), to);
 }
 
 yoke_scaler *yk_scaler_make(const struct yk_config *c)
 {
-	return yoke_scaler_new(&(struct yoke_scaler_options){ .size = sizeof(struct yoke_scaler_options),
-							      .scale = yk_config_real(c, YK_KEY_loss_scale) });
+	return yoke_scaler_new(
+		&(struct yoke_scaler_options){ .size = sizeof(struct yoke_scaler_options),
+					       .scale = yk_config_real(c, YK_KEY_loss_scale) });
 }
 
 int yk_precision_begin(const struct yk_precision *p)

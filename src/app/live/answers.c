@@ -33,11 +33,13 @@ static json_t *numbers(const struct yk_view *v)
 		for (int c = 0; c < v->table[t]->columns; c++) {
 			const struct yk_view_table *table = v->table[t];
 			char name[2 * YK_VIEW_NAME + 2];
-			const bool plain = !strcmp(table->stage, "train") || !strcmp(table->stage, "valid");
-			snprintf(name, sizeof name, "%s%s%s", plain ? "" : table->stage, plain ? "" : " ",
-				 table->column[c].name);
+			const bool plain =
+				!strcmp(table->stage, "train") || !strcmp(table->stage, "valid");
+			snprintf(name, sizeof name, "%s%s%s", plain ? "" : table->stage,
+				 plain ? "" : " ", table->column[c].name);
 			if (table->column[c].count)
-				json_object_set_new(o, name, yk_summary_real(table->column[c].last));
+				json_object_set_new(o, name,
+						    yk_summary_real(table->column[c].last));
 		}
 	return o;
 }
@@ -48,20 +50,23 @@ static json_t *member(const struct yk_view *v, const char *key)
 	return json_is_object(o) ? json_deep_copy(o) : json_object();
 }
 
-// Whether the run may have changed since doctor examined it; a running one changes by the time alone.
+// Whether the run may have changed since doctor examined it; a running one changes by the time
+// alone.
 static bool is_outdated(const struct yk_live_run *r, const struct yk_view *v)
 {
-	return v->state == YK_VIEW_LIVE || v->state != r->findings_state || v->lines != r->findings_lines;
+	return v->state == YK_VIEW_LIVE || v->state != r->findings_state ||
+	       v->lines != r->findings_lines;
 }
 
-// What doctor finds now. Reading all records again takes time, so that a run is examined when its state
-// changes, and otherwise at most every PATIENCE seconds, and less often if it takes long.
+// What doctor finds now. Reading all records again takes time, so that a run is examined when its
+// state changes, and otherwise at most every PATIENCE seconds, and less often if it takes long.
 static const json_t *findings(struct yk_live_state *l, int i)
 {
 	struct yk_live_run *r = &l->run[i];
 	const struct yk_view *v = l->view[i];
 	const double now = yk_seconds();
-	const bool due = v->state != r->findings_state || now - r->found > fmax(PATIENCE, REST / 10 * r->cost);
+	const bool due = v->state != r->findings_state ||
+			 now - r->found > fmax(PATIENCE, REST / 10 * r->cost);
 	if (r->findings && (!due || !is_outdated(r, v)))
 		return r->findings;
 	struct yk_error_aside *aside = yk_error_aside();
@@ -99,14 +104,16 @@ static void memory(json_t *o, const struct yk_view *v)
 	static const struct {
 		const char *used_in, *used, *total_in, *total, *what;
 	} rows[] = {
-		{ "telemetry", "devices.0.mem_used", "telemetry", "devices.0.mem_total", "in use on the device" },
+		{ "telemetry", "devices.0.mem_used", "telemetry", "devices.0.mem_total",
+		  "in use on the device" },
 		{ "telemetry", "rss", "telemetry", "host.memory_limit", "resident" },
 		{ "telemetry", "rss", "telemetry", "host.memory_total", "resident" },
 		{ "memory", "rss", "", "", "resident" },
 		{ "train", "peak_bytes", "", "", "peak of the pool" },
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-		const double used = yk_view_last(v, rows[i].used_in, rows[i].used), total = yk_view_last(v, rows[i].total_in, rows[i].total);
+		const double used = yk_view_last(v, rows[i].used_in, rows[i].used),
+			     total = yk_view_last(v, rows[i].total_in, rows[i].total);
 		if (isnan(used) || (*rows[i].total && isnan(total)))
 			continue;
 		json_object_set_new(o, "memory", yk_summary_real(used));
@@ -119,24 +126,32 @@ static void memory(json_t *o, const struct yk_view *v)
 static double utilisation(const struct yk_view *v)
 {
 	const double device = yk_view_last(v, "telemetry", "devices.0.util");
-	return isnan(device) ? yk_view_last(v, "telemetry", "process_cpu") / yk_view_last(v, "telemetry", "host.processors_allowed") : device;
+	return isnan(device) ? yk_view_last(v, "telemetry", "process_cpu") /
+				       yk_view_last(v, "telemetry", "host.processors_allowed") :
+			       device;
 }
 
 // What a reader wants to know first, without what doctor finds.
 static json_t *headline(const struct yk_live_state *l, int i)
 {
 	const struct yk_view *v = l->view[i];
-	const json_t *steps = json_object_get(v->about, "steps"), *ended = json_object_get(v->about, "ended");
-	const char *how = json_string_value(json_object_get(ended, "how")), *error = json_string_value(json_object_get(ended, "error"));
+	const json_t *steps = json_object_get(v->about, "steps"),
+		     *ended = json_object_get(v->about, "ended");
+	const char *how = json_string_value(json_object_get(ended, "how")),
+		   *error = json_string_value(json_object_get(ended, "error"));
 	const double now = yk_unix_seconds();
-	json_t *o = json_pack("{s:i, s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:I, s:I, s:I}", "run", i, "name", yk_json_of_text(v->name),
-			      "folder", yk_json_of_text(v->folder), "state", yk_view_state_name(v->state), "how", yk_json_of_text(how ? how : ""), "error",
-			      yk_json_of_text(error ? error : ""), "device", yk_json_of_text(yk_view_field(v, "device")), "driver",
-			      yk_json_of_text(yk_view_field(v, "driver")), "host", yk_json_of_text(yk_view_field(v, "host")), "step",
-			      (json_int_t)yk_view_last_step(v), "steps",
-			      json_is_integer(steps) ? json_integer(json_integer_value(steps)) : json_null(), "generation",
-			      (json_int_t)v->generation, "event_count", (json_int_t)v->events, "foreign_lines",
-			      (json_int_t)v->foreign);
+	json_t *o = json_pack(
+		"{s:i, s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:I, s:I, s:I}", "run", i,
+		"name", yk_json_of_text(v->name), "folder", yk_json_of_text(v->folder), "state",
+		yk_view_state_name(v->state), "how", yk_json_of_text(how ? how : ""), "error",
+		yk_json_of_text(error ? error : ""), "device",
+		yk_json_of_text(yk_view_field(v, "device")), "driver",
+		yk_json_of_text(yk_view_field(v, "driver")), "host",
+		yk_json_of_text(yk_view_field(v, "host")), "step", (json_int_t)yk_view_last_step(v),
+		"steps",
+		json_is_integer(steps) ? json_integer(json_integer_value(steps)) : json_null(),
+		"generation", (json_int_t)v->generation, "event_count", (json_int_t)v->events,
+		"foreign_lines", (json_int_t)v->foreign);
 	const struct {
 		const char *key;
 		double x;
@@ -150,7 +165,8 @@ static json_t *headline(const struct yk_live_state *l, int i)
 		{ "utilisation", utilisation(v) },
 	};
 	for (size_t k = 0; k < sizeof row / sizeof *row; k++)
-		json_object_set_new(o, row[k].key, isfinite(row[k].x) ? json_real(row[k].x) : json_null());
+		json_object_set_new(o, row[k].key,
+				    isfinite(row[k].x) ? json_real(row[k].x) : json_null());
 	memory(o, v);
 	return o;
 }
@@ -160,8 +176,11 @@ static json_t *events(const struct yk_view *v)
 	json_t *list = json_array();
 	for (size_t i = v->events > EVENTS ? v->events - EVENTS : 0; i < v->events; i++)
 		json_array_append_new(list, json_pack("{s:o, s:I, s:o, s:o}", "time",
-						      isfinite(v->event[i].time) ? json_real(v->event[i].time) : json_null(), "step",
-						      (json_int_t)v->event[i].step, "event", yk_json_of_text(v->event[i].event), "text",
+						      isfinite(v->event[i].time) ?
+							      json_real(v->event[i].time) :
+							      json_null(),
+						      "step", (json_int_t)v->event[i].step, "event",
+						      yk_json_of_text(v->event[i].event), "text",
 						      yk_json_of_text(v->event[i].text)));
 	return list;
 }
@@ -169,8 +188,9 @@ static json_t *events(const struct yk_view *v)
 static json_t *details(struct yk_live_state *l, int i)
 {
 	const struct yk_view *v = l->view[i];
-	return json_pack("{s:o, s:o, s:o, s:o, s:o}", "numbers", numbers(v), "events", events(v), "settings", member(v, "settings"),
-			 "config", member(v, "config"), "findings", short_findings(findings(l, i)));
+	return json_pack("{s:o, s:o, s:o, s:o, s:o}", "numbers", numbers(v), "events", events(v),
+			 "settings", member(v, "settings"), "config", member(v, "config"),
+			 "findings", short_findings(findings(l, i)));
 }
 
 // 15 digits are exact for times and for numbers that were written with as many.
@@ -190,7 +210,8 @@ static bool is_chosen(const struct yk_live_choice *c, int run)
 }
 
 // The views of the chosen runs.
-static void views(const struct yk_live_state *l, const struct yk_live_choice *c, struct yk_view *to[YK_LIVE_DRAWN])
+static void views(const struct yk_live_state *l, const struct yk_live_choice *c,
+		  struct yk_view *to[YK_LIVE_DRAWN])
 {
 	for (int i = 0; i < c->n; i++)
 		to[i] = l->view[c->run[i]];
@@ -206,9 +227,11 @@ static json_t *plots(const struct yk_live_state *l, const struct yk_live_choice 
 	for (int i = 0; i < n; i++) {
 		bool zeros;
 		const uint64_t values = yk_plot_values(c->n, v, &kind[i], &zeros);
-		json_array_append_new(list, json_pack("{s:o, s:o, s:s, s:I, s:b}", "name", yk_json_of_text(kind[i].name), "title",
-						      yk_json_of_text(kind[i].title), "why", kind[i].why, "values", (json_int_t)values, "zeros",
-						      zeros && values));
+		json_array_append_new(list, json_pack("{s:o, s:o, s:s, s:I, s:b}", "name",
+						      yk_json_of_text(kind[i].name), "title",
+						      yk_json_of_text(kind[i].title), "why",
+						      kind[i].why, "values", (json_int_t)values,
+						      "zeros", zeros && values));
 	}
 	return list;
 }
@@ -231,7 +254,8 @@ char *yk_live_runs(struct yk_live_state *l, const struct yk_live_choice *c)
 			json_array_append_new(chosen, json_null());
 		json_array_append_new(chosen, json_integer(c->run[i]));
 	}
-	return dump(json_pack("{s:o, s:o, s:i, s:o}", "runs", runs, "chosen", chosen, "hidden", l->hidden, "plots", plots(l, c)));
+	return dump(json_pack("{s:o, s:o, s:i, s:o}", "runs", runs, "chosen", chosen, "hidden",
+			      l->hidden, "plots", plots(l, c)));
 }
 
 char *yk_live_kernels(struct yk_live_state *l, const struct yk_live_choice *c)
@@ -240,8 +264,9 @@ char *yk_live_kernels(struct yk_live_state *l, const struct yk_live_choice *c)
 	for (int i = 0; i < c->n; i++) {
 		const struct yk_view *v = l->view[c->run[i]];
 		json_t *rows = json_object_get(v->kernels, "rows");
-		json_array_append_new(list, json_pack("{s:o, s:o}", "name", yk_json_of_text(v->name), "rows",
-						      json_is_array(rows) ? json_incref(rows) : json_array()));
+		json_array_append_new(
+			list, json_pack("{s:o, s:o}", "name", yk_json_of_text(v->name), "rows",
+					json_is_array(rows) ? json_incref(rows) : json_array()));
 	}
 	return dump(list);
 }
@@ -332,12 +357,16 @@ static char *series(const struct yk_plot_result *m)
 			json_array_append_new(x, json_real(m->curve[c].x[k]));
 			json_array_append_new(y, json_real(m->curve[c].y[k]));
 		}
-		json_array_append_new(curves, json_pack("{s:o, s:o, s:o}", "name", yk_json_of_text(m->curve[c].name), "x", x, "y", y));
+		json_array_append_new(curves,
+				      json_pack("{s:o, s:o, s:o}", "name",
+						yk_json_of_text(m->curve[c].name), "x", x, "y", y));
 	}
-	return dump(json_pack("{s:o, s:o}", "name", yk_json_of_text(m->plot.name), "curves", curves));
+	return dump(
+		json_pack("{s:o, s:o}", "name", yk_json_of_text(m->plot.name), "curves", curves));
 }
 
-static char *draw(int n, struct yk_view *const *v, const struct yk_plot_kind *kind, const struct yk_plot_options *ask, bool svg)
+static char *draw(int n, struct yk_view *const *v, const struct yk_plot_kind *kind,
+		  const struct yk_plot_options *ask, bool svg)
 {
 	struct yk_plot_result m;
 	char *to = NULL;
@@ -362,7 +391,8 @@ static char *draw(int n, struct yk_view *const *v, const struct yk_plot_kind *ki
 	return to;
 }
 
-char *yk_live_plot(struct yk_live_state *l, const struct yk_live_choice *c, const char *name, const struct yk_plot_options *asked, bool svg)
+char *yk_live_plot(struct yk_live_state *l, const struct yk_live_choice *c, const char *name,
+		   const struct yk_plot_options *asked, bool svg)
 {
 	struct yk_live_plot *kept = &l->plot[0];
 	struct yk_plot_options ask = *asked;
@@ -376,9 +406,10 @@ char *yk_live_plot(struct yk_live_state *l, const struct yk_live_choice *c, cons
 	if (svg && c->n > 1) // the page of many runs stays as small as that of a few
 		ask.points = (size_t)fmax(MIN_POINTS, fmin((double)ask.points, POINTS / c->n));
 	for (int i = 0; i < c->n; i++)
-		snprintf(runs + strlen(runs), sizeof runs - strlen(runs), "%d.%d,", c->run[i], c->color[i]);
-	snprintf(key, sizeof key, "%d %.9g %.9g %zu %.9g %d %d %d %s %s", svg, ask.from, ask.to, ask.points, ask.smooth, ask.log,
-		 ask.plain, ask.width, runs, name);
+		snprintf(runs + strlen(runs), sizeof runs - strlen(runs), "%d.%d,", c->run[i],
+			 c->color[i]);
+	snprintf(key, sizeof key, "%d %.9g %.9g %zu %.9g %d %d %d %s %s", svg, ask.from, ask.to,
+		 ask.points, ask.smooth, ask.log, ask.plain, ask.width, runs, name);
 	for (int i = 0; i < YK_LIVE_KEPT; i++) {
 		struct yk_live_plot *p = &l->plot[i];
 		if (!strcmp(p->key, key)) {
@@ -396,7 +427,9 @@ char *yk_live_plot(struct yk_live_state *l, const struct yk_live_choice *c, cons
 	if (!drawn)
 		return NULL;
 	free(kept->text);
-	*kept = (struct yk_live_plot){ .text = drawn, .version = l->version, .made = now, .cost = yk_seconds() - now };
+	*kept = (struct yk_live_plot){
+		.text = drawn, .version = l->version, .made = now, .cost = yk_seconds() - now
+	};
 	memcpy(kept->key, key, sizeof key);
 	return strdup(drawn);
 }

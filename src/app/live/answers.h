@@ -56,8 +56,8 @@ void yk_live_position(const struct yk_live_state *, char to[YK_LIVE_ID]);
 // Parses "3,,7": run 3 with color 0, run 7 with color 2. NULL: running ones and the newest.
 struct yk_live_choice yk_live_choose(const struct yk_live_state *, const char *text);
 
-// Looks for new and removed runs, at most every two seconds, and less often if that takes long; true: there
-// are some.
+// Looks for new and removed runs, at most every two seconds, and less often if that takes long;
+// true: there are some.
 bool yk_live_search(struct yk_live_state *);
 
 // The caller frees the text that each of these functions returns. NULL: out of memory, unless
@@ -70,8 +70,10 @@ char *yk_live_news(struct yk_live_state *, int i);
 char *yk_live_all(struct yk_live_state *);
 char *yk_live_runs(struct yk_live_state *, const struct yk_live_choice *);    // run.json
 char *yk_live_kernels(struct yk_live_state *, const struct yk_live_choice *); // kernels.json
-char *yk_live_metrics(struct yk_live_state *, const struct yk_live_choice *); // Prometheus, all runs
+// Prometheus, all runs
+char *yk_live_metrics(struct yk_live_state *, const struct yk_live_choice *);
 // A plot as SVG, or its numbers as JSON; NULL: no plot has that name.
-char *yk_live_plot(struct yk_live_state *, const struct yk_live_choice *, const char *name, const struct yk_plot_options *, bool svg);
+char *yk_live_plot(struct yk_live_state *, const struct yk_live_choice *, const char *name,
+		   const struct yk_plot_options *, bool svg);
 
 #endif

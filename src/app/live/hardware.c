@@ -255,11 +255,12 @@ json_t *yk_hardware_users_json(const struct yk_hardware *h)
 	json_t *list = json_array();
 	for (int i = 0; i < h->users; i++) {
 		const struct yk_user *u = &h->user[i];
-		json_array_append_new(list, json_pack("{s:I, s:o, s:o, s:o, s:o, s:o}", "pid",
-						      (json_int_t)u->pid, "name", yk_json_of_text(u->name),
-						      "devices", yk_json_of_text(u->device), "cpu",
-						      yk_json_of_real(u->share), "rss", yk_json_of_real(u->rss),
-						      "device_memory", yk_json_of_real(u->memory)));
+		json_array_append_new(
+			list, json_pack("{s:I, s:o, s:o, s:o, s:o, s:o}", "pid", (json_int_t)u->pid,
+					"name", yk_json_of_text(u->name), "devices",
+					yk_json_of_text(u->device), "cpu",
+					yk_json_of_real(u->share), "rss", yk_json_of_real(u->rss),
+					"device_memory", yk_json_of_real(u->memory)));
 	}
 	return list;
 }

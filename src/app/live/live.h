@@ -21,8 +21,9 @@ struct yk_dashboard {
 	bool until_eof;         // stop at the end of standard input
 };
 
-// Serves until a signal of base/stop.h or the end of standard input; prints one line with the address and
-// the token. EIO: the port, named in the error, is in use. EINVAL: an address without token_file.
+// Serves until a signal of base/stop.h or the end of standard input; prints one line with the
+// address and the token. EIO: the port, named in the error, is in use. EINVAL: an address without
+// token_file.
 int yk_dashboard_serve(const struct yk_dashboard *);
 
 #endif

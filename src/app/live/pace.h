@@ -5,8 +5,8 @@
 
 #include "runs/read.h"
 
-// Seconds since the run's last start: until `now` (since 1970) while it runs, otherwise until its end
-// or its last record. NaN: unknown.
+// Seconds since the run's last start: until `now` (since 1970) while it runs, otherwise until its
+// end or its last record. NaN: unknown.
 double yk_pace_elapsed(const struct yk_view *, double now);
 // Seconds from `now` until the last step of a running training, at the mean rate of its steps since
 // the last start. NaN: unknown.

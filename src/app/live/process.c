@@ -38,7 +38,8 @@ static pid_t pid_of(const struct yk_view *v)
 		return 0;
 	gethostname(host, sizeof host - 1);
 	yk_boot_id(boot);
-	return !*boot || strcmp(boot, yk_view_field(v, "boot")) || strcmp(host, yk_view_field(v, "host")) ?
+	return !*boot || strcmp(boot, yk_view_field(v, "boot")) ||
+			       strcmp(host, yk_view_field(v, "host")) ?
 		       0 :
 		       (pid_t)json_integer_value(pid);
 }
@@ -52,8 +53,10 @@ static bool read_stat(pid_t pid, pid_t *parent, double *cpu, int *threads)
 	int got_parent, got_threads;
 	snprintf(path, sizeof path, "/proc/%ld/stat", (long)pid);
 	const char *at = read_proc(path, text, sizeof text) ? strrchr(text, ')') : NULL;
-	if (!at || sscanf(at + 1, " %*c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %*d %*d %*d %*d %d",
-			  &got_parent, &user, &system, &got_threads) != 4)
+	if (!at ||
+	    sscanf(at + 1,
+		   " %*c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %*d %*d %*d %*d %d",
+		   &got_parent, &user, &system, &got_threads) != 4)
 		return false;
 	*parent = got_parent;
 	*cpu = (double)(user + system) / (double)sysconf(_SC_CLK_TCK);
@@ -70,7 +73,8 @@ static int count_children(pid_t of)
 		pid_t parent;
 		double cpu;
 		int threads;
-		if (isdigit((unsigned char)*d->d_name) && read_stat((pid_t)atol(d->d_name), &parent, &cpu, &threads))
+		if (isdigit((unsigned char)*d->d_name) &&
+		    read_stat((pid_t)atol(d->d_name), &parent, &cpu, &threads))
 			n += parent == of;
 	}
 	if (dir)
@@ -148,8 +152,8 @@ static void add_run(void *arg, const char *target)
 	struct stat st;
 	char path[4200];
 	snprintf(path, sizeof path, "%s/run.json", target);
-	if (f->n == f->max || stat(target, &st) < 0 || !S_ISDIR(st.st_mode) || access(path, R_OK) < 0 ||
-	    !yk_dir_locked(target))
+	if (f->n == f->max || stat(target, &st) < 0 || !S_ISDIR(st.st_mode) ||
+	    access(path, R_OK) < 0 || !yk_dir_locked(target))
 		return;
 	for (int i = 0; i < f->n; i++)
 		if (!strcmp(f->folder[i], target))
@@ -167,7 +171,8 @@ int yk_process_runs(int max, char **folder)
 	char path[320];
 	while (dir && (d = readdir(dir))) {
 		snprintf(path, sizeof path, "/proc/%s", d->d_name);
-		if (isdigit((unsigned char)*d->d_name) && stat(path, &st) == 0 && st.st_uid == geteuid())
+		if (isdigit((unsigned char)*d->d_name) && stat(path, &st) == 0 &&
+		    st.st_uid == geteuid())
 			yk_process_files((pid_t)atol(d->d_name), add_run, &f);
 	}
 	if (dir)

@@ -38,7 +38,8 @@ static void head(FILE *to, const char *name, const char *type, const char *help)
 	fprintf(to, "# HELP yoke_%s %s\n# TYPE yoke_%s %s\n", name, help, name, type);
 }
 
-static void sample(FILE *to, const char *name, const struct yk_view *v, const char *key, const char *value, double x)
+static void sample(FILE *to, const char *name, const struct yk_view *v, const char *key,
+		   const char *value, double x)
 {
 	if (isnan(x))
 		return;
@@ -90,7 +91,8 @@ static void devices(FILE *to, int n, struct yk_view *const *v)
 			for (int d = 0; d < DEVICES; d++) {
 				snprintf(column, sizeof column, "devices.%d.%s", d, rows[k].column);
 				snprintf(number, sizeof number, "%d", d);
-				sample(to, rows[k].name, v[i], "device", number, yk_view_last(v[i], "telemetry", column));
+				sample(to, rows[k].name, v[i], "device", number,
+				       yk_view_last(v[i], "telemetry", column));
 			}
 	}
 }
@@ -106,9 +108,11 @@ static void kernels(FILE *to, int n, struct yk_view *const *v)
 		size_t k;
 		json_array_foreach (rows, k, row) {
 			const json_t *s = json_object_get(row, "seconds");
-			if (!(op = json_string_value(json_object_get(row, "op"))) || !json_is_number(s))
+			if (!(op = json_string_value(json_object_get(row, "op"))) ||
+			    !json_is_number(s))
 				continue;
-			double all = json_number_value(json_object_get(sums, op)) + json_number_value(s);
+			double all =
+				json_number_value(json_object_get(sums, op)) + json_number_value(s);
 			json_object_set_new(sums, op, json_real(all));
 		}
 		json_object_foreach (sums, op, row)
@@ -138,18 +142,22 @@ void yk_prometheus(FILE *to, int n, struct yk_view *const *v)
 	head(to, "train_step", "gauge", "Completed steps.");
 	for (int i = 0; i < n; i++) {
 		const struct yk_view_table *t = yk_view_table(v[i], "train");
-		sample(to, "train_step", v[i], NULL, NULL, t && t->rows ? (double)yk_view_step(t, t->rows - 1) : NAN);
+		sample(to, "train_step", v[i], NULL, NULL,
+		       t && t->rows ? (double)yk_view_step(t, t->rows - 1) : NAN);
 	}
 	for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
 		head(to, rows[k].name, rows[k].type, rows[k].help);
 		for (int i = 0; i < n; i++)
-			sample(to, rows[k].name, v[i], NULL, NULL, yk_view_last(v[i], rows[k].stage, rows[k].column));
+			sample(to, rows[k].name, v[i], NULL, NULL,
+			       yk_view_last(v[i], rows[k].stage, rows[k].column));
 	}
 	devices(to, n, v);
 	head(to, "transfer_bytes_total", "counter", "Bytes copied between host and device.");
 	for (int i = 0; i < n; i++) {
-		sample(to, "transfer_bytes_total", v[i], "direction", "up", counted(v[i], "bytes_up"));
-		sample(to, "transfer_bytes_total", v[i], "direction", "down", counted(v[i], "bytes_down"));
+		sample(to, "transfer_bytes_total", v[i], "direction", "up",
+		       counted(v[i], "bytes_up"));
+		sample(to, "transfer_bytes_total", v[i], "direction", "down",
+		       counted(v[i], "bytes_down"));
 	}
 	kernels(to, n, v);
 	for (size_t k = 0; k < sizeof counts / sizeof *counts; k++) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The set of runs that the dashboard shows: named runs, and all runs below named folders, which come
-// and go. A run keeps its number as long as the dashboard runs.
+// The set of runs that the dashboard shows: named runs, and all runs below named folders, which
+// come and go. A run keeps its number as long as the dashboard runs.
 #include "config.h"
 
 #include <math.h>

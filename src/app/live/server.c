@@ -56,10 +56,11 @@ struct server {
 
 // ---- answers ----
 
-static enum MHD_Result reply(struct server *s, struct MHD_Connection *c, unsigned code, const char *type,
-			     const char *text, size_t bytes, const char *cookie)
+static enum MHD_Result reply(struct server *s, struct MHD_Connection *c, unsigned code,
+			     const char *type, const char *text, size_t bytes, const char *cookie)
 {
-	struct MHD_Response *r = MHD_create_response_from_buffer(bytes, (void *)(uintptr_t)text, MHD_RESPMEM_MUST_COPY);
+	struct MHD_Response *r = MHD_create_response_from_buffer(bytes, (void *)(uintptr_t)text,
+								 MHD_RESPMEM_MUST_COPY);
 	if (!r)
 		return MHD_NO;
 	MHD_add_response_header(r, "Content-Type", type);
@@ -77,7 +78,8 @@ static enum MHD_Result reply(struct server *s, struct MHD_Connection *c, unsigne
 	return done;
 }
 
-static enum MHD_Result refuse(struct server *s, struct MHD_Connection *c, unsigned code, const char *why)
+static enum MHD_Result refuse(struct server *s, struct MHD_Connection *c, unsigned code,
+			      const char *why)
 {
 	char text[256];
 	snprintf(text, sizeof text, "%s\n", why);
@@ -212,10 +214,14 @@ static enum MHD_Result stream(struct server *s, struct MHD_Connection *connectio
 			      "16 clients are connected already");
 	}
 	yk_live_position(&s->live, position);
-	*c = (struct client){ .used = true, .connection = connection, .next = s->news, .server = s };
-	send_text(c, known && strcmp(known, position) ? yk_live_all(&s->live) : strdup(": hello\nretry: 2000\n\n"));
+	*c = (struct client){
+		.used = true, .connection = connection, .next = s->news, .server = s
+	};
+	send_text(c, known && strcmp(known, position) ? yk_live_all(&s->live) :
+							strdup(": hello\nretry: 2000\n\n"));
 	pthread_mutex_unlock(&s->mutex);
-	struct MHD_Response *r = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 16384, stream_read, c, stream_end);
+	struct MHD_Response *r = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 16384,
+								   stream_read, c, stream_end);
 	if (!r) {
 		stream_end(c);
 		return MHD_NO;
@@ -231,7 +237,8 @@ static enum MHD_Result stream(struct server *s, struct MHD_Connection *connectio
 // ---- requests ----
 
 // Sends a text that was created while the views were locked, and frees it.
-static enum MHD_Result made(struct server *s, struct MHD_Connection *c, const char *type, char *text, const char *missing)
+static enum MHD_Result made(struct server *s, struct MHD_Connection *c, const char *type,
+			    char *text, const char *missing)
 {
 	enum MHD_Result done = text ? reply(s, c, MHD_HTTP_OK, type, text, strlen(text), NULL) :
 				      refuse(s, c, MHD_HTTP_NOT_FOUND, missing);
@@ -242,9 +249,11 @@ static enum MHD_Result made(struct server *s, struct MHD_Connection *c, const ch
 static enum MHD_Result plot(struct server *s, struct MHD_Connection *c, const char *name, bool svg)
 {
 	const struct yk_plot_options ask = {
-		.from = number(c, "from", -INFINITY), .to = number(c, "to", INFINITY),
+		.from = number(c, "from", -INFINITY),
+		.to = number(c, "to", INFINITY),
 		.points = (size_t)fmax(2, fmin(4000, number(c, "points", 960))),
-		.smooth = fmax(0, fmin(0.999, number(c, "smooth", 0))), .log = number(c, "log", 0) == 1,
+		.smooth = fmax(0, fmin(0.999, number(c, "smooth", 0))),
+		.log = number(c, "log", 0) == 1,
 		.plain = number(c, "plain", 0) == 1,
 		.width = (int)fmax(320, fmin(1440, number(c, "width", 720))),
 	};
@@ -258,8 +267,10 @@ static enum MHD_Result plot(struct server *s, struct MHD_Connection *c, const ch
 static enum MHD_Result page(struct server *s, struct MHD_Connection *c)
 {
 	char cookie[YK_TOKEN_BYTES + 128];
-	snprintf(cookie, sizeof cookie, "%s=%s; Path=/; SameSite=Strict; HttpOnly", s->guard.cookie, s->guard.token);
-	return reply(s, c, MHD_HTTP_OK, "text/html; charset=utf-8", s->page, strlen(s->page), cookie);
+	snprintf(cookie, sizeof cookie, "%s=%s; Path=/; SameSite=Strict; HttpOnly", s->guard.cookie,
+		 s->guard.token);
+	return reply(s, c, MHD_HTTP_OK, "text/html; charset=utf-8", s->page, strlen(s->page),
+		     cookie);
 }
 
 static enum MHD_Result answer(struct server *s, struct MHD_Connection *c, const char *url)
@@ -276,7 +287,8 @@ static enum MHD_Result answer(struct server *s, struct MHD_Connection *c, const 
 	for (size_t i = 0; i < sizeof plain / sizeof *plain; i++)
 		if (!strcmp(url, plain[i].url)) {
 			pthread_mutex_lock(&s->mutex);
-			const struct yk_live_choice choice = yk_live_choose(&s->live, argument(c, "runs"));
+			const struct yk_live_choice choice =
+				yk_live_choose(&s->live, argument(c, "runs"));
 			char *text = plain[i].make(&s->live, &choice);
 			pthread_mutex_unlock(&s->mutex);
 			return made(s, c, plain[i].type, text, "out of memory");
@@ -290,15 +302,17 @@ static enum MHD_Result answer(struct server *s, struct MHD_Connection *c, const 
 	if (!strcmp(url, "/series"))
 		return plot(s, c, argument(c, "name") ? argument(c, "name") : "", false);
 	size_t n = strlen(url), head = strlen("/plot/"), tail = strlen(".svg");
-	if (n > head + tail && n < head + sizeof name && !strncmp(url, "/plot/", head) && !strcmp(url + n - tail, ".svg")) {
+	if (n > head + tail && n < head + sizeof name && !strncmp(url, "/plot/", head) &&
+	    !strcmp(url + n - tail, ".svg")) {
 		snprintf(name, sizeof name, "%.*s", (int)(n - head - tail), url + head);
 		return plot(s, c, name, true);
 	}
 	return refuse(s, c, MHD_HTTP_NOT_FOUND, "no such page");
 }
 
-static enum MHD_Result request(void *arg, struct MHD_Connection *c, const char *url, const char *method,
-			       const char *version, const char *upload, size_t *bytes, void **state)
+static enum MHD_Result request(void *arg, struct MHD_Connection *c, const char *url,
+			       const char *method, const char *version, const char *upload,
+			       size_t *bytes, void **state)
 {
 	static int began;
 	struct server *s = arg;
@@ -332,7 +346,8 @@ static enum MHD_Result request(void *arg, struct MHD_Connection *c, const char *
 
 static int page_make(struct server *s)
 {
-	const struct yk_page page = { yk_page_html, yk_page_css, yk_page_js, yk_page_css_hash, yk_page_js_hash };
+	const struct yk_page page = { yk_page_html, yk_page_css, yk_page_js, yk_page_css_hash,
+				      yk_page_js_hash };
 	yk_page_policy(&page, "img-src 'self'; ", s->policy);
 	s->page = yk_page_text(&page);
 	return s->page ? 0 : yk_fail(YOKE_ENOMEM, "out of memory for the page");
@@ -348,11 +363,12 @@ static void note(const struct server *s, const char *folder, const char *url, bo
 	if (snprintf(path, sizeof path, "%s/dashboard.json", folder) >= (int)sizeof path)
 		return;
 	unlink(path);
-	int fd = there ? open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600) : -1;
+	int fd =
+		there ? open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600) : -1;
 	if (fd < 0)
 		return;
-	int n = snprintf(text, sizeof text, "{\"url\":\"%s\",\"token\":\"%s\",\"pid\":%ld}\n", url, s->guard.token,
-			 (long)getpid());
+	int n = snprintf(text, sizeof text, "{\"url\":\"%s\",\"token\":\"%s\",\"pid\":%ld}\n", url,
+			 s->guard.token, (long)getpid());
 	if (write(fd, text, (size_t)n) != n)
 		unlink(path);
 	close(fd);
@@ -378,11 +394,13 @@ static void look(struct server *s)
 		publish(s, yk_live_news(&s->live, i));
 	double now = yk_seconds();
 	for (int i = 0; i < CONNECTIONS; i++)
-		if (s->client[i].used && (now - s->client[i].wrote > COMMENT_S || is_gone(&s->client[i])))
+		if (s->client[i].used &&
+		    (now - s->client[i].wrote > COMMENT_S || is_gone(&s->client[i])))
 			s->client[i].comment = true;
 	bool any = false;
 	for (int i = 0; i < CONNECTIONS; i++)
-		any |= s->client[i].asleep && (s->client[i].comment || s->client[i].next != s->news);
+		any |= s->client[i].asleep &&
+		       (s->client[i].comment || s->client[i].next != s->news);
 	if (any)
 		wake(s);
 	pthread_mutex_unlock(&s->mutex);
@@ -408,20 +426,23 @@ static struct MHD_Daemon *start(struct server *s, const struct yk_dashboard *d, 
 	const char *bind = d->bind ? d->bind : "127.0.0.1";
 	struct sockaddr_in v4 = { .sin_family = AF_INET, .sin_port = htons((uint16_t)d->port) };
 	struct sockaddr_in6 v6 = { .sin6_family = AF_INET6, .sin6_port = htons((uint16_t)d->port) };
-	const bool four = inet_pton(AF_INET, strcasecmp(bind, "localhost") ? bind : "127.0.0.1", &v4.sin_addr) == 1;
+	const bool four = inet_pton(AF_INET, strcasecmp(bind, "localhost") ? bind : "127.0.0.1",
+				    &v4.sin_addr) == 1;
 	if (!four && inet_pton(AF_INET6, bind, &v6.sin6_addr) != 1) {
 		yk_fail(YOKE_EINVAL, "bind=%s is not an IP address", bind);
 		return NULL;
 	}
 	if (!yk_is_loopback(bind))
 		snprintf(s->guard.name, sizeof s->guard.name, four ? "%s" : "[%s]", bind);
-	const struct sockaddr *address = four ? (const struct sockaddr *)&v4 : (const struct sockaddr *)&v6;
+	const struct sockaddr *address =
+		four ? (const struct sockaddr *)&v4 : (const struct sockaddr *)&v6;
 	errno = 0;
 	struct MHD_Daemon *m = MHD_start_daemon(
-		MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_AUTO | MHD_ALLOW_SUSPEND_RESUME | (four ? 0u : MHD_USE_IPv6),
-		(uint16_t)d->port, NULL, NULL, request, s, MHD_OPTION_SOCK_ADDR, address, MHD_OPTION_CONNECTION_LIMIT,
-		(unsigned)CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-		(size_t)65536, MHD_OPTION_END);
+		MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_AUTO | MHD_ALLOW_SUSPEND_RESUME |
+			(four ? 0u : MHD_USE_IPv6),
+		(uint16_t)d->port, NULL, NULL, request, s, MHD_OPTION_SOCK_ADDR, address,
+		MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT,
+		(unsigned)IDLE, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)65536, MHD_OPTION_END);
 	if (!m) {
 		yk_fail(YOKE_EIO, "cannot bind port %d of %s: %s; port=0 selects a free port",
 			d->port, bind, errno ? strerror(errno) : "the server did not start");
@@ -438,7 +459,8 @@ static int serve(struct server *s, const struct yk_dashboard *d, const sigset_t 
 	char url[256];
 	int port = 0, e = page_make(s);
 	if (e == 0)
-		e = d->token_file ? yk_token_read("token_file", d->token_file, s->guard.token) : yk_token_draw(s->guard.token);
+		e = d->token_file ? yk_token_read("token_file", d->token_file, s->guard.token) :
+				    yk_token_draw(s->guard.token);
 	if (e < 0)
 		return e;
 	struct MHD_Daemon *m = start(s, d, &port);
@@ -448,7 +470,8 @@ static int serve(struct server *s, const struct yk_dashboard *d, const sigset_t 
 	// a browser shares cookies among ports, so the name contains the port
 	snprintf(s->guard.cookie, sizeof s->guard.cookie, "yoke-%d", port);
 	pthread_mutex_unlock(&s->mutex);
-	snprintf(url, sizeof url, strchr(bind, ':') ? "http://[%s]:%d/" : "http://%s:%d/", bind, port);
+	snprintf(url, sizeof url, strchr(bind, ':') ? "http://[%s]:%d/" : "http://%s:%d/", bind,
+		 port);
 	printf("yoke dashboard: %s?token=%s\n", url, s->guard.token);
 	fflush(stdout);
 	note(s, d->folder[0], url, true);

@@ -96,7 +96,8 @@ void yk_top_sample(struct yk_top *t)
 	for (int i = 0; i < t->n; i++) {
 		yk_process_inspect(t->view[i], &t->process[i]);
 		if (t->hardware)
-			yk_hardware_assign(t->hardware, t->process[i].pid, yk_view_field(t->view[i], "device"));
+			yk_hardware_assign(t->hardware, t->process[i].pid,
+					   yk_view_field(t->view[i], "device"));
 	}
 }
 
@@ -116,7 +117,8 @@ static void put(struct lines *l, const char *s)
 	const unsigned char *at = (const unsigned char *)s, *end = at + strlen(s);
 	while (at < end && l->used < l->columns) {
 		int n = *at < 128 ? 1 : yk_utf8(at, end);
-		bool bad = !n || *at < 32 || *at == 127 || (n == 2 && at[0] == 0xc2 && at[1] < 0xa0);
+		bool bad =
+			!n || *at < 32 || *at == 127 || (n == 2 && at[0] == 0xc2 && at[1] < 0xa0);
 		if (l->n + 8 >= sizeof l->text)
 			return;
 		if (bad)
@@ -184,7 +186,8 @@ static void spark(struct lines *l, const struct yk_view *v, const char *name, bo
 	}
 }
 
-static void row(struct lines *l, const struct yk_view *v, const char *what, const char *text, const char *name, bool plain)
+static void row(struct lines *l, const struct yk_view *v, const char *what, const char *text,
+		const char *name, bool plain)
 {
 	char field[64];
 	snprintf(field, sizeof field, "  %-14.14s %14.30s  ", what, text);
@@ -200,7 +203,8 @@ static void devices(struct lines *l, const struct yk_view *v)
 	char name[64], text[160], b[2][32], n[4][32];
 	for (int d = 0; d < 8; d++) {
 		double x[5];
-		static const char *const key[] = { "util", "mem_used", "mem_total", "temp_c", "power_w" };
+		static const char *const key[] = { "util", "mem_used", "mem_total", "temp_c",
+						   "power_w" };
 		bool any = false;
 		for (int k = 0; k < 5; k++) {
 			snprintf(name, sizeof name, "devices.%d.%s", d, key[k]);
@@ -209,9 +213,10 @@ static void devices(struct lines *l, const struct yk_view *v)
 		}
 		if (!any)
 			return;
-		snprintf(text, sizeof text, "  device %d       busy %s %%, memory %s of %s, %s °C, %s W", d,
-			 number(100 * x[0], n[0]), bytes(x[1], b[0]), bytes(x[2], b[1]), number(x[3], n[1]),
-			 number(x[4], n[2]));
+		snprintf(text, sizeof text,
+			 "  device %d       busy %s %%, memory %s of %s, %s °C, %s W", d,
+			 number(100 * x[0], n[0]), bytes(x[1], b[0]), bytes(x[2], b[1]),
+			 number(x[3], n[1]), number(x[4], n[2]));
 		put(l, text);
 		end(l);
 	}
@@ -224,9 +229,10 @@ static void process(struct lines *l, const struct yk_process *p)
 		return;
 	if (!isnan(p->share))
 		snprintf(share, sizeof share, "%.0f %%", 100 * p->share);
-	snprintf(text, sizeof text, "  process %ld: cpu %s, %s, %s, %d child%s, %s", (long)p->pid, share,
-		 bytes((double)p->rss, b), yk_counted(threads, p->threads, "thread"), p->children,
-		 p->children == 1 ? "" : "ren", yk_counted(checkpoints, p->checkpoints, "checkpoint"));
+	snprintf(text, sizeof text, "  process %ld: cpu %s, %s, %s, %d child%s, %s", (long)p->pid,
+		 share, bytes((double)p->rss, b), yk_counted(threads, p->threads, "thread"),
+		 p->children, p->children == 1 ? "" : "ren",
+		 yk_counted(checkpoints, p->checkpoints, "checkpoint"));
 	put(l, text);
 	end(l);
 }
@@ -244,7 +250,8 @@ static void run(struct lines *l, const struct yk_top *t, int i)
 	}
 	end(l);
 	if (json_is_integer(steps))
-		snprintf(text, sizeof text, "%lld of %lld", (long long)yk_view_last_step(v), (long long)json_integer_value(steps));
+		snprintf(text, sizeof text, "%lld of %lld", (long long)yk_view_last_step(v),
+			 (long long)json_integer_value(steps));
 	else
 		snprintf(text, sizeof text, "%lld", (long long)yk_view_last_step(v));
 	row(l, v, "step", text, NULL, false);
@@ -252,11 +259,14 @@ static void run(struct lines *l, const struct yk_top *t, int i)
 	row(l, v, "loss", number(yk_view_last(v, "train", "loss"), n), "loss", t->plain);
 	row(l, v, "val_loss", number(yk_view_last(v, "valid", "val_loss"), n), NULL, false);
 	row(l, v, "learning rate", number(yk_view_last(v, "train", "lr"), n), "lr", t->plain);
-	row(l, v, "gradient norm", number(yk_view_last(v, "train", "grad_norm"), n), "grad_norm", t->plain);
+	row(l, v, "gradient norm", number(yk_view_last(v, "train", "grad_norm"), n), "grad_norm",
+	    t->plain);
 	if (yk_view_column(yk_view_table(v, "train"), "samples_per_s") >= 0) // of yoke_fit
-		row(l, v, "samples/s", number(yk_view_last(v, "train", "samples_per_s"), n), "samples_per_s", t->plain);
+		row(l, v, "samples/s", number(yk_view_last(v, "train", "samples_per_s"), n),
+		    "samples_per_s", t->plain);
 	else
-		row(l, v, "tokens/s", number(yk_view_last(v, "train", "tokens_per_s"), n), "tokens_per_s", t->plain);
+		row(l, v, "tokens/s", number(yk_view_last(v, "train", "tokens_per_s"), n),
+		    "tokens_per_s", t->plain);
 	row(l, v, "peak memory", bytes(yk_view_last(v, "train", "peak_bytes"), n), NULL, false);
 	devices(l, v);
 	process(l, &t->process[i]);
@@ -265,7 +275,8 @@ static void run(struct lines *l, const struct yk_top *t, int i)
 
 // ---- the machine ----
 
-static const char *known(const struct yoke_sample *s, uint32_t bit, enum yk_quantity q, double x, char to[YK_QUANTITY_TEXT])
+static const char *known(const struct yoke_sample *s, uint32_t bit, enum yk_quantity q, double x,
+			 char to[YK_QUANTITY_TEXT])
 {
 	return s->known & bit ? yk_quantity_text(q, x, to) : "n/a";
 }
@@ -276,7 +287,8 @@ static void host(struct lines *l, const struct yk_hardware *h)
 	const struct yoke_host_sample *o = &h->host;
 	gethostname(name, sizeof name - 1);
 	snprintf(text, sizeof text, "%.100s  %s processors, busy %s, memory %s of %s", name,
-		 yk_quantity_text(YK_PLAIN, o->processors, n[0]), yk_quantity_text(YK_SHARE_OF, o->cpu, n[1]),
+		 yk_quantity_text(YK_PLAIN, o->processors, n[0]),
+		 yk_quantity_text(YK_SHARE_OF, o->cpu, n[1]),
 		 yk_quantity_text(YK_BYTES_OF, o->memory_total - o->memory_available, n[2]),
 		 yk_quantity_text(YK_BYTES_OF, o->memory_total, n[3]));
 	put(l, text);
@@ -286,18 +298,23 @@ static void host(struct lines *l, const struct yk_hardware *h)
 static void device_rows(struct lines *l, const struct yk_hardware *h)
 {
 	char text[512], memory[96], limit[48], n[6][YK_QUANTITY_TEXT];
-	snprintf(text, sizeof text, "  %-10s %7s %23s %8s %18s  %s", "device", "busy", "memory", "temp", "power", "name");
+	snprintf(text, sizeof text, "  %-10s %7s %23s %8s %18s  %s", "device", "busy", "memory",
+		 "temp", "power", "name");
 	put(l, text);
 	end(l);
 	for (int i = 0; i < h->devices; i++) {
 		const struct yk_device *d = h->device[i].device;
 		const struct yoke_sample *s = &h->device[i].sample;
-		snprintf(memory, sizeof memory, s->known & YOKE_SAMPLE_MEM_TOTAL ? "%s of %s" : "%s",
+		snprintf(memory, sizeof memory,
+			 s->known & YOKE_SAMPLE_MEM_TOTAL ? "%s of %s" : "%s",
 			 known(s, YOKE_SAMPLE_MEM_USED, YK_BYTES_OF, (double)s->mem_used, n[0]),
 			 known(s, YOKE_SAMPLE_MEM_TOTAL, YK_BYTES_OF, (double)s->mem_total, n[1]));
 		snprintf(limit, sizeof limit, s->known & YOKE_SAMPLE_POWER_LIMIT ? " of %s" : "%s",
-			 s->known & YOKE_SAMPLE_POWER_LIMIT ? yk_quantity_text(YK_WATTS, s->power_limit_w, n[2]) : "");
-		snprintf(n[3], sizeof n[3], "%.20s%.19s", known(s, YOKE_SAMPLE_POWER, YK_WATTS, s->power_w, n[4]), limit);
+			 s->known & YOKE_SAMPLE_POWER_LIMIT ?
+				 yk_quantity_text(YK_WATTS, s->power_limit_w, n[2]) :
+				 "");
+		snprintf(n[3], sizeof n[3], "%.20s%.19s",
+			 known(s, YOKE_SAMPLE_POWER, YK_WATTS, s->power_w, n[4]), limit);
 		// the degree sign has two bytes
 		const char *temperature = known(s, YOKE_SAMPLE_TEMP, YK_CELSIUS, s->temp_c, n[4]);
 		snprintf(text, sizeof text, "  %-10s %7s %23s %*s %18s  %.80s", d->id,
@@ -316,13 +333,16 @@ static void user_rows(struct lines *l, const struct yk_hardware *h)
 		end(l);
 		return;
 	}
-	snprintf(text, sizeof text, "  %10s  %-16s %-16s %8s %12s %14s", "pid", "process", "device", "cpu", "memory", "device memory");
+	snprintf(text, sizeof text, "  %10s  %-16s %-16s %8s %12s %14s", "pid", "process", "device",
+		 "cpu", "memory", "device memory");
 	put(l, text);
 	end(l);
 	for (int i = 0; i < h->users; i++) {
 		const struct yk_user *u = &h->user[i];
-		snprintf(text, sizeof text, "  %10ld  %-16.16s %-16.40s %8s %12s %14s", (long)u->pid, u->name, u->device,
-			 yk_quantity_text(YK_SHARE_OF, u->share, n[0]), yk_quantity_text(YK_BYTES_OF, u->rss, n[1]),
+		snprintf(text, sizeof text, "  %10ld  %-16.16s %-16.40s %8s %12s %14s",
+			 (long)u->pid, u->name, u->device,
+			 yk_quantity_text(YK_SHARE_OF, u->share, n[0]),
+			 yk_quantity_text(YK_BYTES_OF, u->rss, n[1]),
 			 yk_quantity_text(YK_BYTES_OF, u->memory, n[2]));
 		put(l, text);
 		end(l);
@@ -338,9 +358,12 @@ static void machine(struct lines *l, const struct yk_hardware *h)
 	end(l);
 }
 
-void yk_top_lines(const struct yk_top *t, int columns, void (*line)(void *arg, const char *text), void *arg)
+void yk_top_lines(const struct yk_top *t, int columns, void (*line)(void *arg, const char *text),
+		  void *arg)
 {
-	struct lines l = { .columns = columns < YK_TOP_COLUMNS ? columns : YK_TOP_COLUMNS, .line = line, .arg = arg };
+	struct lines l = { .columns = columns < YK_TOP_COLUMNS ? columns : YK_TOP_COLUMNS,
+			   .line = line,
+			   .arg = arg };
 	if (t->hardware)
 		machine(&l, t->hardware);
 	if (!t->n) {
@@ -374,17 +397,24 @@ json_t *yk_top_json(const struct yk_top *t)
 		const struct yk_view *v = t->view[i];
 		const struct yk_process *p = &t->process[i];
 		json_t *steps = json_object_get(v->about, "steps");
-		json_t *process = !p->pid ? json_null() :
-				  json_pack("{s:I, s:i, s:i, s:i, s:I, s:f, s:o}", "pid", (json_int_t)p->pid, "threads",
-					    p->threads, "children", p->children, "checkpoints", p->checkpoints, "rss",
+		json_t *process =
+			!p->pid ? json_null() :
+				  json_pack("{s:I, s:i, s:i, s:i, s:I, s:f, s:o}", "pid",
+					    (json_int_t)p->pid, "threads", p->threads, "children",
+					    p->children, "checkpoints", p->checkpoints, "rss",
 					    (json_int_t)p->rss, "cpu_s", p->cpu, "cpu",
 					    isnan(p->share) ? json_null() : json_real(p->share));
 		json_array_append_new(
-			list, json_pack("{s:o, s:o, s:s, s:o, s:I, s:o, s:o, s:o, s:o}", "name", yk_json_of_text(v->name), "folder",
-					yk_json_of_text(v->folder), "state", yk_view_state_name(v->state), "device",
-					yk_json_of_text(yk_view_field(v, "device")), "step", (json_int_t)yk_view_last_step(v), "steps",
-					json_is_integer(steps) ? json_incref(steps) : json_null(), "to_go_s",
-					yk_summary_real(yk_pace_remaining(v, yk_unix_seconds())), "numbers", numbers(v), "process", process));
+			list,
+			json_pack("{s:o, s:o, s:s, s:o, s:I, s:o, s:o, s:o, s:o}", "name",
+				  yk_json_of_text(v->name), "folder", yk_json_of_text(v->folder),
+				  "state", yk_view_state_name(v->state), "device",
+				  yk_json_of_text(yk_view_field(v, "device")), "step",
+				  (json_int_t)yk_view_last_step(v), "steps",
+				  json_is_integer(steps) ? json_incref(steps) : json_null(),
+				  "to_go_s",
+				  yk_summary_real(yk_pace_remaining(v, yk_unix_seconds())),
+				  "numbers", numbers(v), "process", process));
 	}
 	json_t *o = json_pack("{s:i, s:o}", "format", YK_RUNS_FORMAT, "runs", list);
 	if (o && t->hardware) {

@@ -10,8 +10,8 @@
 
 // bytes; the others have 25 MiB, as in PyTorch's DDP (Li et al. 2020)
 enum { FIRST_BUCKET = 1 << 20 };
-YK_PARAM(bucket_setting, "dist.bucket", YK_BYTES, "25M", "bytes of gradients that go between ranks together", .min = 1,
-	 .max = INT64_MAX);
+YK_PARAM(bucket_setting, "dist.bucket", YK_BYTES, "25M",
+	 "bytes of gradients that go between ranks together", .min = 1, .max = INT64_MAX);
 
 size_t yk_bucket_bytes(bool first)
 {
@@ -21,16 +21,20 @@ size_t yk_bucket_bytes(bool first)
 
 int yk_bucket_first(const struct yk_parameters *ps, int end)
 {
-	const size_t max_bytes = yk_bucket_bytes(end == ps->count); // buckets begin with the last layers
+	// buckets begin with the last layers
+	const size_t max_bytes = yk_bucket_bytes(end == ps->count);
 	size_t bytes = 0;
 	do
 		bytes += yoke_bytes(ps->var[--end]);
-	while (bytes < max_bytes && end > 0 && yoke_dtype(ps->var[end - 1]) == yoke_dtype(ps->var[end]));
+	while (bytes < max_bytes && end > 0 &&
+	       yoke_dtype(ps->var[end - 1]) == yoke_dtype(ps->var[end]));
 	return end;
 }
 
 yoke_tensor *yk_bucket_cast(const struct yk_config *c, yoke_tensor *gradient)
 {
 	const char *wire = yk_config_str(c, YK_KEY_wire);
-	return strcmp(wire, "fp32") && yoke_dtype(gradient) == yoke_f32 ? yoke_cast(gradient, strcmp(wire, "fp16") ? yoke_bf16 : yoke_f16) : gradient;
+	return strcmp(wire, "fp32") && yoke_dtype(gradient) == yoke_f32 ?
+		       yoke_cast(gradient, strcmp(wire, "fp16") ? yoke_bf16 : yoke_f16) :
+		       gradient;
 }

@@ -19,7 +19,8 @@
 // exceeding it later kills a process.
 static int check_memory(int64_t ranks)
 {
-	const double limit = yk_host_memory_limit(), shared = (double)yk_segment_min((uint32_t)ranks);
+	const double limit = yk_host_memory_limit(),
+		     shared = (double)yk_segment_min((uint32_t)ranks);
 	if (!(shared > limit))
 		return 0;
 	return yk_fail(YOKE_ENOMEM,
@@ -37,7 +38,8 @@ static int check_processes(const struct yk_config *c, int64_t ranks)
 	if (place < 0)
 		return place;
 	if (place && n != ranks)
-		return yk_fail(YOKE_EINVAL, "ranks=%lld, but %u processes were started as ranks", (long long)ranks, n);
+		return yk_fail(YOKE_EINVAL, "ranks=%lld, but %u processes were started as ranks",
+			       (long long)ranks, n);
 	if (yk_config_int(c, YK_KEY_restarts) > 0 && yk_process_launched())
 		return yk_fail(YOKE_EINVAL,
 			       "restarts=%lld: a launcher started these ranks, and only it can "
@@ -52,7 +54,8 @@ static int check_processes(const struct yk_config *c, int64_t ranks)
 	if (!threads && !strcmp(yk_config_str(c, YK_KEY_backend), "fastest"))
 		return yk_fail(YOKE_EINVAL, "backend=fastest measures in one process; with ranks "
 					    "as processes, name a backend");
-	for (const char *at = yk_config_str(c, YK_KEY_data); *at; at += strcspn(at, ","), at += *at == ',')
+	for (const char *at = yk_config_str(c, YK_KEY_data); *at;
+	     at += strcspn(at, ","), at += *at == ',')
 		if (strcspn(at, ",") == 1 && *at == '-')
 			return yk_fail(YOKE_EINVAL,
 				       threads ? "data=- can be read only once; with restarts=, "
@@ -65,7 +68,8 @@ static int check_processes(const struct yk_config *c, int64_t ranks)
 // The keys give a valid layout and are compatible with it.
 static int check_grid(const struct yk_config *c)
 {
-	const int64_t stages = yk_config_int(c, YK_KEY_stages), tensor = yk_config_int(c, YK_KEY_tensor),
+	const int64_t stages = yk_config_int(c, YK_KEY_stages),
+		      tensor = yk_config_int(c, YK_KEY_tensor),
 		      zero = yk_config_int(c, YK_KEY_zero), ranks = yk_config_int(c, YK_KEY_ranks);
 	const bool known = ranks != YK_AUTO;
 	struct yk_model_shape shape;
@@ -94,16 +98,18 @@ int yk_ranks_check(const struct yk_config *c)
 {
 	// otherwise the starting process determines it
 	const bool known = yk_config_int(c, YK_KEY_ranks) != YK_AUTO;
-	const int64_t ranks = known ? yk_config_int(c, YK_KEY_ranks) : 1, parts = yk_config_int(c, YK_KEY_micro_batches),
-		      unit = yk_grid_unit(c);
+	const int64_t ranks = known ? yk_config_int(c, YK_KEY_ranks) : 1,
+		      parts = yk_config_int(c, YK_KEY_micro_batches), unit = yk_grid_unit(c);
 	char those[200] = "";
 	int e = check_grid(c);
 	if (e < 0)
 		return e;
 	if (parts != YK_AUTO && parts % yk_grid_data(c)) {
-		for (int64_t n = 1; n <= parts && n * unit <= 1024 && strlen(those) < sizeof those - 24; n++)
+		for (int64_t n = 1;
+		     n <= parts && n * unit <= 1024 && strlen(those) < sizeof those - 24; n++)
 			if (parts % n == 0)
-				snprintf(those + strlen(those), sizeof those - strlen(those), " %lld", (long long)(n * unit));
+				snprintf(those + strlen(those), sizeof those - strlen(those),
+					 " %lld", (long long)(n * unit));
 		return yk_fail(YOKE_EINVAL,
 			       "ranks=%lld does not divide micro_batches=%lld; these do:%s",
 			       (long long)ranks, (long long)parts, those);

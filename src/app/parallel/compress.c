@@ -41,11 +41,17 @@ int yk_compress_check(const struct yk_config *c)
 	if (!compresses(c))
 		return 0;
 	if (yk_config_int(c, YK_KEY_zero) > 1)
-		return yk_fail(YOKE_EINVAL, "compress=topk needs complete gradients on each rank, but zero=%lld shards them: use "
-			       "zero=1 or 0", (long long)yk_config_int(c, YK_KEY_zero));
+		return yk_fail(
+			YOKE_EINVAL,
+			"compress=topk needs complete gradients on each rank, but zero=%lld shards them: use "
+			"zero=1 or 0",
+			(long long)yk_config_int(c, YK_KEY_zero));
 	if (yk_config_int(c, YK_KEY_tensor) > 1)
-		return yk_fail(YOKE_EINVAL, "compress=topk selects the largest elements of complete tensors, but tensor=%lld shards them: "
-			       "use tensor=1", (long long)yk_config_int(c, YK_KEY_tensor));
+		return yk_fail(
+			YOKE_EINVAL,
+			"compress=topk selects the largest elements of complete tensors, but tensor=%lld shards them: "
+			"use tensor=1",
+			(long long)yk_config_int(c, YK_KEY_tensor));
 	return 0;
 }
 
@@ -114,7 +120,8 @@ static yoke_tensor *add_sent(yoke_tensor *x, yoke_tensor *all, int64_t at, int64
 // Sums parameter i's gradient over all ranks' messages, which are `each` elements long and contain
 // it at `at`. Order T: the messages of a rank and its neighbour are added to zeros one after the
 // other; then pairs of these sums are added.
-static yoke_tensor *sum_sent(const struct yk_replica *t, int i, yoke_tensor *all, int64_t each, int64_t at)
+static yoke_tensor *sum_sent(const struct yk_replica *t, int i, yoke_tensor *all, int64_t each,
+			     int64_t at)
 {
 	const yoke_tensor *like = t->net->params.var[i];
 	const int ranks = t->group ? yoke_group_size(t->group) : 1, rank = yoke_rank(like);
@@ -159,7 +166,8 @@ int yk_compress_reduce(struct yk_replica *t, int first, int end)
 	for (int i = first; i < end; i++) {
 		if (c->error[i] < 0)
 			continue;
-		yoke_tensor *error = c->errors.var[c->error[i]], **rest = &c->rest[c->error[i]], *places;
+		yoke_tensor *error = c->errors.var[c->error[i]], **rest = &c->rest[c->error[i]],
+			    *places;
 		yoke_tensor *carried = t->scaler ? yoke_scaler_scale(t->scaler, error) : error;
 		yoke_tensor *value = yoke_largest(t->grad[i], carried, c->sent[i], &places, rest);
 		if (!t->scaler)
@@ -186,7 +194,8 @@ void yk_compress_keep(const struct yk_replica *t, yoke_tensor *skip)
 {
 	const struct yk_compress *c = t->compress;
 	for (int k = 0; k < c->errors.count; k++) {
-		yoke_tensor *error = c->errors.var[k], *rest = yoke_mul(c->rest[k], yoke_scaler_inverse(t->scaler));
+		yoke_tensor *error = c->errors.var[k],
+			    *rest = yoke_mul(c->rest[k], yoke_scaler_inverse(t->scaler));
 		yoke_assign(error, yoke_select(yoke_ne(skip, yoke_const(0)), error, rest));
 	}
 }
@@ -203,9 +212,12 @@ int yk_compress_mean(struct yk_replica *t)
 	for (int end = ps->count, first; end > 0 && e == 0; end = first) {
 		yoke_tensor **to = t->compress->scratch;
 		first = yk_bucket_first(ps, end);
-		e = yoke_all_reduce_list(t->group, YOKE_REDUCE_SUM, end - first, ps->var + first, to);
+		e = yoke_all_reduce_list(t->group, YOKE_REDUCE_SUM, end - first, ps->var + first,
+					 to);
 		for (int i = first; i < end && e == 0; i++)
-			e = yoke_assign(ps->var[i], yoke_mul(to[i - first], yoke_const(1.0 / yoke_group_size(t->group))));
+			e = yoke_assign(ps->var[i],
+					yoke_mul(to[i - first],
+						 yoke_const(1.0 / yoke_group_size(t->group))));
 	}
 	if (e == 0)
 		e = yoke_eval(0, NULL);

@@ -26,7 +26,8 @@
 // Whether another rank has a replica of one of this rank's parameters and updates it independently.
 static bool has_copies(const struct yk_replica *t)
 {
-	return t->grid.tensor > 1 || (t->grid.stages > 1 && yk_config_int(t->config, YK_KEY_tied)) ||
+	return t->grid.tensor > 1 ||
+	       (t->grid.stages > 1 && yk_config_int(t->config, YK_KEY_tied)) ||
 	       (t->stage == 0 && t->grid.data > 1);
 }
 
@@ -39,8 +40,8 @@ static void device_text(const struct yk_replica *t, char *to, size_t cap)
 	if (!has_copies(t))
 		*to = '\0';
 	else if (chooses)
-		snprintf(to, cap, "%s of kind %u, %s, %u units, driver %s", d->backend->table.name, d->info.kind, d->info.name,
-			 d->info.units, d->info.driver);
+		snprintf(to, cap, "%s of kind %u, %s, %u units, driver %s", d->backend->table.name,
+			 d->info.kind, d->info.name, d->info.units, d->info.driver);
 	else
 		snprintf(to, cap, "%s of %s", d->backend->table.name, d->info.driver);
 }
@@ -54,7 +55,8 @@ enum { FACT_CONFIG, FACT_DATA, FACT_STEP, FACT_DEVICE, FACT_KERNELS, FACTS };
 enum { FACT_TEXT = 16384 };
 
 // One fact about this rank as text, which must be equal on all ranks.
-static int fact_text(const struct yk_replica *t, const struct yk_data *data, int fact, char *to, size_t cap)
+static int fact_text(const struct yk_replica *t, const struct yk_data *data, int fact, char *to,
+		     size_t cap)
 {
 	json_t *o = fact == FACT_CONFIG ? yk_config_json(t->config) : NULL;
 	// one key per line
@@ -64,8 +66,10 @@ static int fact_text(const struct yk_replica *t, const struct yk_data *data, int
 	if (text)
 		snprintf(to, cap, "%s", text);
 	else if (fact == FACT_DATA && data)
-		snprintf(to, cap, "%lld windows to train and %lld to validate, of hash %016llx", (long long)yk_data_train_windows(data),
-			 (long long)yk_data_valid_windows(data), (unsigned long long)yk_data_fingerprint_all(data));
+		snprintf(to, cap, "%lld windows to train and %lld to validate, of hash %016llx",
+			 (long long)yk_data_train_windows(data),
+			 (long long)yk_data_valid_windows(data),
+			 (unsigned long long)yk_data_fingerprint_all(data));
 	else if (fact == FACT_STEP)
 		snprintf(to, cap, "%lld", (long long)t->step);
 	else if (fact == FACT_DEVICE)
@@ -80,7 +84,8 @@ static int fact_text(const struct yk_replica *t, const struct yk_data *data, int
 // The first line in which two texts differ; a JSON line `"steps": 10,` becomes steps=10.
 static void other_line(const char *a, const char *b, char la[120], char lb[120])
 {
-	while (*a && *b && strcspn(a, "\n") == strcspn(b, "\n") && !strncmp(a, b, strcspn(a, "\n"))) {
+	while (*a && *b && strcspn(a, "\n") == strcspn(b, "\n") &&
+	       !strncmp(a, b, strcspn(a, "\n"))) {
 		a += strcspn(a, "\n");
 		b += strcspn(b, "\n");
 		a += *a == '\n';
@@ -116,12 +121,16 @@ static int differ(const struct yk_replica *t, int fact, int other, const char *m
 	const int from[] = { 0, other };
 	for (int i = 0; i < 2 && e == 0; i++) {
 		snprintf(two + i * FACT_TEXT, FACT_TEXT, "%s", mine);
-		e = yk_group_broadcast(t->grid.all, (uint32_t)from[i], two + i * FACT_TEXT, FACT_TEXT);
+		e = yk_group_broadcast(t->grid.all, (uint32_t)from[i], two + i * FACT_TEXT,
+				       FACT_TEXT);
 	}
 	if (e == 0) {
 		other_line(two, two + FACT_TEXT, line[0], line[1]);
-		e = yk_fail(YOKE_EINVAL, "ranks 0 and %d differ in their %s: rank 0 has %s, rank %d %s%s", other, words[fact],
-			    *line[0] ? line[0] : "none", other, *line[1] ? line[1] : "none", fact == FACT_DEVICE || fact == FACT_KERNELS ? "; " DRIFT : "");
+		e = yk_fail(YOKE_EINVAL,
+			    "ranks 0 and %d differ in their %s: rank 0 has %s, rank %d %s%s", other,
+			    words[fact], *line[0] ? line[0] : "none", other,
+			    *line[1] ? line[1] : "none",
+			    fact == FACT_DEVICE || fact == FACT_KERNELS ? "; " DRIFT : "");
 	}
 	free(two);
 	return e;
@@ -153,7 +162,8 @@ int yk_ranks_check_setup(const struct yk_replica *t, const struct yk_data *data)
 
 // Hash of the current values of replicated parameters, among those from i on for which `has` is
 // true.
-static int hash_of(const struct yk_replica *t, bool (*has)(const struct yk_replica *, int i), uint64_t *to)
+static int hash_of(const struct yk_replica *t, bool (*has)(const struct yk_replica *, int i),
+		   uint64_t *to)
 {
 	const struct yk_parameters *ps = t->params;
 	size_t max = 0;
@@ -209,9 +219,12 @@ int yk_ranks_check_replicas(const struct yk_replica *t, bool parameters)
 		e = all ? yoke_group_exchange(g->all, &mine, sizeof mine, all) :
 			  yk_fail(YOKE_ENOMEM, "ranks: out of memory");
 	for (int r = 0; r < n && e == 0; r++) {
-		const int p = (int)(r % g->tensor), s = (int)(r / g->tensor % g->stages), unit = (int)(g->stages * g->tensor);
-		const int first[] = { r % unit, r - p, r - (s == g->stages - 1 ? s : 0) * (int)g->tensor };
-		const bool good[] = { all[r].data == all[first[0]].data, all[r].tensor == all[first[1]].tensor,
+		const int p = (int)(r % g->tensor), s = (int)(r / g->tensor % g->stages),
+			  unit = (int)(g->stages * g->tensor);
+		const int first[] = { r % unit, r - p,
+				      r - (s == g->stages - 1 ? s : 0) * (int)g->tensor };
+		const bool good[] = { all[r].data == all[first[0]].data,
+				      all[r].tensor == all[first[1]].tensor,
 				      all[r].ends == all[first[2]].ends };
 		if (all[r].kernels != all[0].kernels)
 			e = yk_fail(YOKE_EINVAL,

@@ -54,7 +54,8 @@ struct row_layout {
 	int64_t segment, from, to;
 };
 
-static struct row_layout layout_of(const struct yk_host_tensor *h, const struct yk_shard_range *c, int64_t rank, int64_t ranks)
+static struct row_layout layout_of(const struct yk_host_tensor *h, const struct yk_shard_range *c,
+				   int64_t rank, int64_t ranks)
 {
 	int64_t inner = 1;
 	for (int d = c->blocks ? c->axis + 1 : 0; d < h->rank; d++)
@@ -62,7 +63,8 @@ static struct row_layout layout_of(const struct yk_host_tensor *h, const struct 
 	if (!c->blocks)
 		return (struct row_layout){ inner, 0, inner };
 	const int64_t n = c->all / c->blocks;
-	return (struct row_layout){ n * inner, rank * n / ranks * inner, (rank + 1) * n / ranks * inner };
+	return (struct row_layout){ n * inner, rank * n / ranks * inner,
+				    (rank + 1) * n / ranks * inner };
 }
 
 // Number of elements of the row that precede element a of the complete tensor.
@@ -76,17 +78,21 @@ static int64_t before(const struct row_layout *l, int64_t a)
 static struct range sent_of(const struct row_layout *l, struct range owns, struct range of)
 {
 	const struct range r = { before(l, of.from), before(l, of.to) };
-	return (struct range){ r.from > owns.from ? r.from : owns.from, r.to < owns.to ? r.to : owns.to };
+	return (struct range){ r.from > owns.from ? r.from : owns.from,
+			       r.to < owns.to ? r.to : owns.to };
 }
 
 // Copies elements r of a row to their positions in the complete tensor; `to` begins at its element
 // `first`.
-static void spread(const struct row_layout *l, struct range r, int64_t first, size_t each, const char *from, char *to)
+static void spread(const struct row_layout *l, struct range r, int64_t first, size_t each,
+		   const char *from, char *to)
 {
 	const int64_t n = l->to - l->from;
 	while (r.from < r.to) {
-		const int64_t k = r.from / n, in = r.from % n, left = n - in, some = left < r.to - r.from ? left : r.to - r.from;
-		memcpy(to + (size_t)(k * l->segment + l->from + in - first) * each, from, (size_t)some * each);
+		const int64_t k = r.from / n, in = r.from % n, left = n - in,
+			      some = left < r.to - r.from ? left : r.to - r.from;
+		memcpy(to + (size_t)(k * l->segment + l->from + in - first) * each, from,
+		       (size_t)some * each);
 		from += (size_t)some * each;
 		r.from += some;
 	}
@@ -103,12 +109,13 @@ static int shard_of_other(const struct yk_network *n, int i, struct yk_shard_ran
 
 // Fills in tensor k of a list: tensors of no parameter first, then `each` per parameter. shared:
 // sharded among data ranks.
-static int enter(const struct yk_replica *t, const struct yk_parameters *ps, int each, bool shared, const struct list *l, int k,
-		 struct entry *to)
+static int enter(const struct yk_replica *t, const struct yk_parameters *ps, int each, bool shared,
+		 const struct list *l, int k, struct entry *to)
 {
 	const struct yk_grid *g = &t->grid;
 	const int own = l->names.own[k], all = t->stages ? (int)t->net->alls : t->params->count;
-	const int numbers = l->names.l.count - each * all, i = k < numbers ? -1 : (k - numbers) / each;
+	const int numbers = l->names.l.count - each * all,
+		  i = k < numbers ? -1 : (k - numbers) / each;
 	// index among this rank's parameters
 	const int here = i < 0 || own < 0 ? -1 : (own - numbers) / each;
 	int e = 0;
@@ -157,7 +164,8 @@ static int append(struct list *l, const struct yk_parameters *ps)
 }
 
 // shared: tensors are sharded among data ranks.
-static int list(const struct yk_replica *t, const struct yk_parameters *ps, int each, bool shared, struct list *to)
+static int list(const struct yk_replica *t, const struct yk_parameters *ps, int each, bool shared,
+		struct list *to)
 {
 	int e = yk_file_list(t, ps, each, &to->names);
 	if (e == 0 && !(to->entry = calloc((size_t)to->names.l.count + 1, sizeof *to->entry)))
@@ -179,9 +187,11 @@ int yk_checkpoint_gather_begin(struct yk_replica *t)
 	w->owns = calloc(ranks, sizeof *w->owns);
 	int e = w->owns ? 0 : yk_fail(YOKE_ENOMEM, "checkpoint: out of host memory");
 	if (e == 0)
-		e = list(t, t->stage > 2 ? yk_zero_held(t->zero) : t->kept, 1, t->stage > 2, &w->part[YK_CHECKPOINT_MODEL]);
+		e = list(t, t->stage > 2 ? yk_zero_held(t->zero) : t->kept, 1, t->stage > 2,
+			 &w->part[YK_CHECKPOINT_MODEL]);
 	if (e == 0)
-		e = list(t, yk_optim_states(t->optim), t->net || t->zero ? yk_replica_states_each(t) : 0, t->zero,
+		e = list(t, yk_optim_states(t->optim),
+			 t->net || t->zero ? yk_replica_states_each(t) : 0, t->zero,
 			 &w->part[YK_CHECKPOINT_OPTIMIZER]);
 	if (e == 0 && t->compress)
 		e = append(&w->part[YK_CHECKPOINT_OPTIMIZER], yk_compress_errors(t->compress));
@@ -197,7 +207,8 @@ void yk_checkpoint_gather_end(struct yk_replica *t)
 	if (!w)
 		return;
 	if (w->group && yoke_group_rank(w->group) == 0)
-		yk_group_broadcast(w->group, 0, &(struct request){ .part = -1 }, sizeof(struct request));
+		yk_group_broadcast(w->group, 0, &(struct request){ .part = -1 },
+				   sizeof(struct request));
 	if (!bad) // missing ranks were already reported where their data was needed
 		yoke_error_clear();
 	for (int p = 0; p < YK_CHECKPOINT_PARTS; p++) {
@@ -210,22 +221,27 @@ void yk_checkpoint_gather_end(struct yk_replica *t)
 	t->whole = NULL;
 }
 
-void yk_checkpoint_gather_arrays(const struct yk_checkpoint_gather *w, struct yk_checkpoint_arrays to[YK_CHECKPOINT_PARTS])
+void yk_checkpoint_gather_arrays(const struct yk_checkpoint_gather *w,
+				 struct yk_checkpoint_arrays to[YK_CHECKPOINT_PARTS])
 {
 	for (int p = 0; p < YK_CHECKPOINT_PARTS; p++)
-		to[p] = (struct yk_checkpoint_arrays){ w->part[p].names.l.count, w->part[p].names.l.tensor };
+		to[p] = (struct yk_checkpoint_arrays){ w->part[p].names.l.count,
+						       w->part[p].names.l.tensor };
 }
 
 // Reads elements of this rank's row.
 static int read_row(const struct entry *e, struct range r, size_t each, char *to)
 {
-	return yk_read_part(e->var, (uint64_t)(r.from - e->at) * each, to, (size_t)(r.to - r.from) * each);
+	return yk_read_part(e->var, (uint64_t)(r.from - e->at) * each, to,
+			    (size_t)(r.to - r.from) * each);
 }
 
 // All ranks, at the first window of a tensor: exchanges the ranges that each of them sends.
 static int compare(struct yk_checkpoint_gather *w, const struct request *r)
 {
-	return r->of.from > 0 ? 0 : yoke_group_exchange(w->group, &w->part[r->part].entry[r->i].owns, sizeof *w->owns, w->owns);
+	return r->of.from > 0 ? 0 :
+				yoke_group_exchange(w->group, &w->part[r->part].entry[r->i].owns,
+						    sizeof *w->owns, w->owns);
 }
 
 int yk_checkpoint_gather_source(void *arg, int part, int i, uint64_t from, size_t bytes, void *to)
@@ -234,7 +250,9 @@ int yk_checkpoint_gather_source(void *arg, int part, int i, uint64_t from, size_
 	const struct entry *own = &w->part[part].entry[i];
 	const struct yk_host_tensor *h = &w->part[part].names.l.tensor[i];
 	const size_t each = yk_safetensors_size(h->dtype);
-	struct request want = { part, i, { (int64_t)(from / each), (int64_t)((from + bytes) / each) } };
+	struct request want = { part,
+				i,
+				{ (int64_t)(from / each), (int64_t)((from + bytes) / each) } };
 	if (own->here)
 		return yk_read_part(own->var, from, to, bytes);
 	if (!w->window && !(w->window = malloc(YK_SAFETENSORS_WINDOW)))
@@ -259,7 +277,8 @@ static int send(struct yk_checkpoint_gather *w, const struct request *r)
 {
 	const struct entry *own = &w->part[r->part].entry[r->i];
 	const struct yk_host_tensor *h = &w->part[r->part].names.l.tensor[r->i];
-	const struct row_layout l = layout_of(h, &own->shard, yoke_group_rank(w->group) % w->tensor, w->tensor);
+	const struct row_layout l =
+		layout_of(h, &own->shard, yoke_group_rank(w->group) % w->tensor, w->tensor);
 	const struct range sent = sent_of(&l, own->owns, r->of);
 	const size_t each = yk_safetensors_size(h->dtype);
 	if (sent.from >= sent.to)

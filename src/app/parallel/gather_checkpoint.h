@@ -16,8 +16,9 @@ int yk_checkpoint_gather_serve(struct yk_replica *);
 
 // On rank 0: the arrays of a checkpoint for yk_checkpoint_save_by. Names and shapes are valid until
 // the end.
-void yk_checkpoint_gather_arrays(const struct yk_checkpoint_gather *, struct yk_checkpoint_arrays[YK_CHECKPOINT_PARTS]);
-int yk_checkpoint_gather_source(void *whole, int part, int i, uint64_t from, size_t bytes, void *to);
-
+void yk_checkpoint_gather_arrays(const struct yk_checkpoint_gather *,
+				 struct yk_checkpoint_arrays[YK_CHECKPOINT_PARTS]);
+int yk_checkpoint_gather_source(void *whole, int part, int i, uint64_t from, size_t bytes,
+				void *to);
 
 #endif

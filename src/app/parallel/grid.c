@@ -84,13 +84,14 @@ static int check_layout(const struct yk_grid *g, const char *split)
 		      yk_fail(YOKE_ENOMEM, "ranks: out of memory");
 	for (int i = 1; i < n && e == 0; i++) {
 		if (all[i].stages != all->stages)
-			e = yk_fail(YOKE_EINVAL, "rank 0 has stages=%lld, rank %d stages=%lld", (long long)all->stages, i,
-				    (long long)all[i].stages);
+			e = yk_fail(YOKE_EINVAL, "rank 0 has stages=%lld, rank %d stages=%lld",
+				    (long long)all->stages, i, (long long)all[i].stages);
 		else if (all[i].tensor != all->tensor)
-			e = yk_fail(YOKE_EINVAL, "rank 0 has tensor=%lld, rank %d tensor=%lld", (long long)all->tensor, i,
-				    (long long)all[i].tensor);
+			e = yk_fail(YOKE_EINVAL, "rank 0 has tensor=%lld, rank %d tensor=%lld",
+				    (long long)all->tensor, i, (long long)all[i].tensor);
 		else if (strcmp(all[i].split, all->split))
-			e = yk_fail(YOKE_EINVAL, "rank 0 has split=%s, rank %d split=%s", all->split, i, all[i].split);
+			e = yk_fail(YOKE_EINVAL, "rank 0 has split=%s, rank %d split=%s",
+				    all->split, i, all[i].split);
 	}
 	free(all);
 	return e;
@@ -100,14 +101,17 @@ int yk_grid_join(const struct yk_config *c, struct yk_grid *to)
 {
 	const int64_t ranks = yk_config_int(c, YK_KEY_ranks);
 	const struct yoke_context *ctx = yk_current();
-	struct yk_grid g = { .data = 1, .stages = yk_config_int(c, YK_KEY_stages), .tensor = yk_config_int(c, YK_KEY_tensor) };
+	struct yk_grid g = { .data = 1,
+			     .stages = yk_config_int(c, YK_KEY_stages),
+			     .tensor = yk_config_int(c, YK_KEY_tensor) };
 	const int64_t dry = to->s * g.tensor;
 	yoke_group *world = ctx && ctx->mode.dry && ranks > 1 ?
 				    yk_group_dry((uint32_t)ranks, (uint32_t)dry, true) :
 				    yoke_group_world();
 	if (!world)
 		return yoke_error_code();
-	const int64_t n = yoke_group_size(world), rank = yoke_group_rank(world), unit = g.stages * g.tensor;
+	const int64_t n = yoke_group_size(world), rank = yoke_group_rank(world),
+		      unit = g.stages * g.tensor;
 	if (n > 1)
 		g.all = world;
 	if (n % unit)
@@ -140,18 +144,21 @@ int yk_grid_join(const struct yk_config *c, struct yk_grid *to)
 
 uint64_t yk_grid_sent(const struct yk_grid *g)
 {
-	yoke_group *const part[] = { g->all, g->over_data, g->over_stages, g->over_tensor, g->near, g->stages > 2 ? g->ends : NULL };
+	yoke_group *const part[] = { g->all,         g->over_data, g->over_stages,
+				     g->over_tensor, g->near,      g->stages > 2 ? g->ends : NULL };
 	struct yoke_group_state now = { .size = sizeof now };
 	uint64_t sent = 0;
 	for (size_t i = 0; i < sizeof part / sizeof *part; i++)
-		if (part[i] && (i == 0 || part[i] != g->all) && yoke_group_state(part[i], &now) == 0)
+		if (part[i] && (i == 0 || part[i] != g->all) &&
+		    yoke_group_state(part[i], &now) == 0)
 			sent += now.sent;
 	return sent;
 }
 
 void yk_grid_leave(struct yk_grid *g)
 {
-	yoke_group *const part[] = { g->over_data, g->over_stages, g->over_tensor, g->near, g->stages > 2 ? g->ends : NULL };
+	yoke_group *const part[] = { g->over_data, g->over_stages, g->over_tensor, g->near,
+				     g->stages > 2 ? g->ends : NULL };
 	for (size_t i = 0; i < sizeof part / sizeof *part; i++)
 		if (part[i] != g->all)
 			yoke_group_free(part[i]);

@@ -84,7 +84,8 @@ int yk_host_list_take(void *arg, int i, const void *data, uint64_t bytes)
 	if (!part)
 		return yk_fail(YOKE_ENOMEM, "checkpoint: out of host memory for %s",
 			       ps->row[i].name);
-	yk_shard_extract(range, yk_parameters_dims(ps, i, dims), dims, yoke_dtype_size(yoke_dtype(var)), data, part);
+	yk_shard_extract(range, yk_parameters_dims(ps, i, dims), dims,
+			 yoke_dtype_size(yoke_dtype(var)), data, part);
 	const int e = yoke_put(var, part, yoke_bytes(var));
 	free(part);
 	return e;
@@ -96,7 +97,8 @@ int yk_host_list_load(const char *folder, const struct yk_checkpoint *ck, int pa
 	struct yk_host_list l = { 0 };
 	int e = yk_host_list_describe(ps, true, &l);
 	if (e == 0)
-		e = yk_checkpoint_load(folder, ck, part, l.count, l.tensor, yk_host_list_take, (void *)ps);
+		e = yk_checkpoint_load(folder, ck, part, l.count, l.tensor, yk_host_list_take,
+				       (void *)ps);
 	yk_host_list_free(&l);
 	return e;
 }

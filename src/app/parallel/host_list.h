@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parameters in host memory, in the form that checkpoints use. Files hold complete tensors even where
-// a rank has only a shard.
+// Parameters in host memory, in the form that checkpoints use. Files hold complete tensors even
+// where a rank has only a shard.
 #ifndef YK_HOST_LIST_H
 #define YK_HOST_LIST_H
 

@@ -14,12 +14,14 @@
 #include "parallel/shared_load.h"
 #include "parallel/zero.h"
 
-int yk_file_list(const struct yk_replica *t, const struct yk_parameters *ps, int each, struct yk_stages_list *to)
+int yk_file_list(const struct yk_replica *t, const struct yk_parameters *ps, int each,
+		 struct yk_stages_list *to)
 {
 	struct yk_stages_list own = { 0 };
 	// the list of a caller's network has buffers between parameters
 	const bool listed = t->zero && (t->net || ps != t->kept);
-	int e = listed ? yk_zero_list(t, ps, each, &own.l) : yk_host_list_describe(ps, true, &own.l);
+	int e = listed ? yk_zero_list(t, ps, each, &own.l) :
+			 yk_host_list_describe(ps, true, &own.l);
 	if (e == 0 && t->stages)
 		e = yk_stages_list(t->net, &own.l, each, to);
 	if (e < 0 || t->stages) {
@@ -51,7 +53,9 @@ static int take(void *arg, int i, const void *data, uint64_t bytes)
 {
 	const struct target *l = arg;
 	if (i < l->states)
-		return l->own && l->own[i] < 0 ? 0 : l->put(l->arg, l->own ? l->own[i] : i, data, bytes);
+		return l->own && l->own[i] < 0 ?
+			       0 :
+			       l->put(l->arg, l->own ? l->own[i] : i, data, bytes);
 	if (!l->t->compress)
 		return 0;
 	float *part = malloc(bytes + 1);
@@ -83,10 +87,12 @@ static int describe(const struct yk_host_list *all, struct yk_host_tensor *to, c
 }
 
 // Loads states and remainders from a file that contains both.
-static int load_both(const struct yk_replica *t, const char *folder, const struct yk_checkpoint *ck, const struct yk_host_list *states,
-		     const struct yk_host_list *weights, struct target *l)
+static int load_both(const struct yk_replica *t, const char *folder, const struct yk_checkpoint *ck,
+		     const struct yk_host_list *states, const struct yk_host_list *weights,
+		     struct target *l)
 {
-	struct yk_host_tensor *all = calloc((size_t)(states->count + weights->count) + 1, sizeof *all);
+	struct yk_host_tensor *all =
+		calloc((size_t)(states->count + weights->count) + 1, sizeof *all);
 	char (*name)[160] = calloc((size_t)weights->count + 1, sizeof *name);
 	int e = all && name ? 0 :
 			      yk_fail(YOKE_ENOMEM, "checkpoint: out of host memory for %d arrays",
@@ -107,12 +113,14 @@ static int load(const struct yk_replica *t, const char *folder, const struct yk_
 {
 	const char *had = json_string_value(json_object_get(ck->config, "compress")),
 		   *was = json_string_value(json_object_get(ck->config, "ranks"));
-	const double ranks = was ? yk_strtod(was, NULL) : json_number_value(json_object_get(ck->config, "ranks"));
+	const double ranks = was ? yk_strtod(was, NULL) :
+				   json_number_value(json_object_get(ck->config, "ranks"));
 	const int each = yk_replica_states_each(t);
 	struct target l = { .t = t, .put = put, .arg = arg, .share = 1 };
 	struct yk_stages_list weights = { 0 }, whole = { 0 };
 	if (!had || !strcmp(had, "none"))
-		return yk_stages_load(&t->grid, t->net, folder, ck, YK_CHECKPOINT_OPTIMIZER, each, states, put, arg);
+		return yk_stages_load(&t->grid, t->net, folder, ck, YK_CHECKPOINT_OPTIMIZER, each,
+				      states, put, arg);
 	if (ranks >= 1)
 		l.share = (float)(ranks / (t->group ? yoke_group_size(t->group) : 1));
 	int e = yk_file_list(t, t->stage > 2 ? yk_zero_held(t->zero) : t->kept, 1, &weights);
@@ -132,9 +140,11 @@ int yk_load_states(const struct yk_replica *t, const char *folder, const struct 
 	struct yk_host_list l = { 0 };
 	if (!t->zero && !t->net) // an application's network, which is not compressed
 		return yk_host_list_load(folder, ck, YK_CHECKPOINT_OPTIMIZER, states);
-	int e = t->zero ? yk_zero_list(t, states, yk_replica_states_each(t), &l) : yk_host_list_describe(states, true, &l);
+	int e = t->zero ? yk_zero_list(t, states, yk_replica_states_each(t), &l) :
+			  yk_host_list_describe(states, true, &l);
 	if (e == 0)
-		e = load(t, folder, ck, &l, t->zero ? yk_zero_put : yk_host_list_take, (void *)(uintptr_t)(t->zero ? (const void *)t : states));
+		e = load(t, folder, ck, &l, t->zero ? yk_zero_put : yk_host_list_take,
+			 (void *)(uintptr_t)(t->zero ? (const void *)t : states));
 	yk_host_list_free(&l);
 	return e;
 }

@@ -24,9 +24,11 @@
 
 // The sum over all micro-batches is in order T (parallel/sums.h, comm/schedule.h) if each rank's
 // own sum is a complete subtree of it.
-bool yk_ranks_in_order(const struct yk_config *c, int64_t data, int64_t parts, char why[YK_ORDER_WHY])
+bool yk_ranks_in_order(const struct yk_config *c, int64_t data, int64_t parts,
+		       char why[YK_ORDER_WHY])
 {
-	const int64_t each = parts / data, zero = yk_config_int(c, YK_KEY_zero), n = zero < 2 ? each : data;
+	const int64_t each = parts / data, zero = yk_config_int(c, YK_KEY_zero),
+		      n = zero < 2 ? each : data;
 	const struct yk_param *order = yk_param_find("dist.order");
 	char line[YK_ORDER_WHY] = "";
 	if (data == 1)
@@ -43,7 +45,8 @@ bool yk_ranks_in_order(const struct yk_config *c, int64_t data, int64_t parts, c
 	else if (order && !strcmp(yk_param_str((struct yk_param *)(uintptr_t)order), "fast"))
 		snprintf(line, sizeof line,
 			 "dist.order=fast lets the vendor's library choose the order");
-	else if (strcmp(yk_config_str(c, YK_KEY_accumulate_order), "tree") && (each > 1 || data > 3))
+	else if (strcmp(yk_config_str(c, YK_KEY_accumulate_order), "tree") &&
+		 (each > 1 || data > 3))
 		snprintf(line, sizeof line,
 			 "accumulate_order=fast adds each rank's micro-batches sequentially");
 	else if ((n & (n - 1)) && each > 1 && zero < 2)
@@ -66,16 +69,23 @@ bool yk_ranks_order_text(const struct yk_replica *t, char *to, size_t cap)
 	if (t->batches.count == 1)
 		return false;
 	if (!yk_ranks_in_order(t->config, data, t->batches.count, why))
-		snprintf(to, cap, "gradients are not added in the order of one rank with micro_batches=%lld: %s", (long long)t->batches.count, why);
+		snprintf(
+			to, cap,
+			"gradients are not added in the order of one rank with micro_batches=%lld: %s",
+			(long long)t->batches.count, why);
 	else
-		snprintf(to, cap, "gradients are added in the order of one rank with micro_batches=%lld accumulate_order=%s", (long long)t->batches.count,
-			 yk_config_str(t->config, YK_KEY_accumulate_order));
+		snprintf(
+			to, cap,
+			"gradients are added in the order of one rank with micro_batches=%lld accumulate_order=%s",
+			(long long)t->batches.count,
+			yk_config_str(t->config, YK_KEY_accumulate_order));
 	return true;
 }
 
 // ---- status that ranks exchange after each step ----
 
-// STOP: stop request; ADAPT: rank 0's yk_adapt_propose; from WAITED on: per rank, seconds of waiting
+// STOP: stop request; ADAPT: rank 0's yk_adapt_propose; from WAITED on: per rank, seconds of
+// waiting
 enum { STOP, ADAPT, WAITED };
 
 struct yk_ranks_status {
@@ -137,7 +147,8 @@ void yk_ranks_set_status(struct yk_replica *t, bool ends)
 	yoke_scalar_set(s->number[WAITED], now - s->before);
 	if (t->group && t->group->adapt && yoke_group_rank(t->grid.all) == 0) {
 		char line[200];
-		yoke_scalar_set(s->number[ADAPT], yk_adapt_propose(t->group->adapt, t->step, line, sizeof line));
+		yoke_scalar_set(s->number[ADAPT],
+				yk_adapt_propose(t->group->adapt, t->step, line, sizeof line));
 		if (*line)
 			yk_info("dist", "step %lld: %s", (long long)t->step, line);
 	}
@@ -198,7 +209,8 @@ int yk_ranks_join(struct yk_replica *t)
 	t->stage = t->group ? (int)yk_config_int(t->config, YK_KEY_zero) : 0;
 	t->batches.first = t->grid.d * (t->stage < 2 ? t->batches.accumulate : 1);
 	t->batches.stride = t->stage < 2 ? 1 : t->grid.data;
-	if (t->group && yk_adapt_enabled() && !(t->group->adapt = yk_adapt_new(t->group->ranks, t->group->rendezvous->node)))
+	if (t->group && yk_adapt_enabled() &&
+	    !(t->group->adapt = yk_adapt_new(t->group->ranks, t->group->rendezvous->node)))
 		return yk_fail(YOKE_ENOMEM, "ranks: out of memory");
 	return status_make(t);
 }
@@ -242,7 +254,8 @@ static int reduce_bucket(struct yk_replica *t, int first, int end)
 {
 	for (int i = first; i < end; i++)
 		t->grad[i] = yk_bucket_cast(t->config, t->grad[i]);
-	const int e = yoke_all_reduce_list(t->group, YOKE_REDUCE_SUM, end - first, t->grad + first, t->grad + first);
+	const int e = yoke_all_reduce_list(t->group, YOKE_REDUCE_SUM, end - first, t->grad + first,
+					   t->grad + first);
 	for (int i = first; i < end; i++)
 		t->grad[i] = yoke_cast(t->grad[i], yoke_dtype(t->params->var[i]));
 	return e;
@@ -252,14 +265,16 @@ int yk_ranks_reduce(struct yk_replica *t, yoke_tensor **loss)
 {
 	const int64_t one = 1;
 	int e = 0;
-	const bool in_part = yk_compress_now(t), has_loss = !t->stages || t->grid.s == t->grid.stages - 1;
+	const bool in_part = yk_compress_now(t),
+		   has_loss = !t->stages || t->grid.s == t->grid.stages - 1;
 	if (t->stages && (e = yk_stages_reduce(t)) < 0)
 		return e;
 	if (t->stage == 1 && !in_part)
 		yk_zero_reduce(t);
 	if (t->stage > 0 && !in_part)
 		yk_zero_take(t);
-	for (int end = (t->stage && !in_part) || !t->group ? 0 : t->params->count, first; end > 0 && e == 0; end = first) {
+	for (int end = (t->stage && !in_part) || !t->group ? 0 : t->params->count, first;
+	     end > 0 && e == 0; end = first) {
 		first = yk_bucket_first(t->params, end);
 		e = in_part ? yk_compress_reduce(t, first, end) : reduce_bucket(t, first, end);
 	}
@@ -267,8 +282,9 @@ int yk_ranks_reduce(struct yk_replica *t, yoke_tensor **loss)
 		yk_zero_take_reduced(t);
 	yoke_tensor *own = status_row(t->status), **to = &t->status->all[1];
 	if (t->stage < 2 && t->group == t->grid.all) { // loss and status in one message
-		yoke_tensor *all = yoke_all_reduce(t->group, YOKE_REDUCE_SUM,
-						   yoke_concat(2, (yoke_tensor *[]){ yoke_reshape(*loss, 1, &one), own }, 0));
+		yoke_tensor *all = yoke_all_reduce(
+			t->group, YOKE_REDUCE_SUM,
+			yoke_concat(2, (yoke_tensor *[]){ yoke_reshape(*loss, 1, &one), own }, 0));
 		*loss = yoke_reshape(yoke_slice(all, 0, 0, 1, 1), 0, NULL);
 		*to = yoke_keep(yoke_slice(all, 0, 1, 1 + status_count(t), 1));
 	} else { // with zero >= 2 the loss is already summed

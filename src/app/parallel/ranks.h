@@ -37,7 +37,8 @@ void yk_ranks_leave(struct yk_replica *); // frees what the functions above allo
 // give the same bits. If not, `why` receives the reason.
 enum { YK_ORDER_WHY = 200 };
 // why may be NULL
-bool yk_ranks_in_order(const struct yk_config *, int64_t data, int64_t parts, char why[YK_ORDER_WHY]);
+bool yk_ranks_in_order(const struct yk_config *, int64_t data, int64_t parts,
+		       char why[YK_ORDER_WHY]);
 // The same for a trainer, as a line of text; false if a step has one micro-batch.
 bool yk_ranks_order_text(const struct yk_replica *, char *to, size_t cap);
 

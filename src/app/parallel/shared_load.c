@@ -33,7 +33,8 @@ static int store_and_broadcast(void *arg, int i, const void *data, uint64_t byte
 	return e ? e : r->take(r->arg, i, data, bytes);
 }
 
-static int receive(const struct yk_grid *g, int n, const struct yk_host_tensor *t, yk_checkpoint_sink_fn *take, void *arg)
+static int receive(const struct yk_grid *g, int n, const struct yk_host_tensor *t,
+		   yk_checkpoint_sink_fn *take, void *arg)
 {
 	size_t max = 0;
 	for (int i = 0; i < n; i++)
@@ -57,14 +58,16 @@ static int receive(const struct yk_grid *g, int n, const struct yk_host_tensor *
 	return e;
 }
 
-int yk_shared_load(const struct yk_grid *g, const char *folder, const struct yk_checkpoint *ck, int part, int n,
-		  const struct yk_host_tensor *t, yk_checkpoint_sink_fn *take, void *arg)
+int yk_shared_load(const struct yk_grid *g, const char *folder, const struct yk_checkpoint *ck,
+		   int part, int n, const struct yk_host_tensor *t, yk_checkpoint_sink_fn *take,
+		   void *arg)
 {
 	if (!g || !g->near)
 		return yk_checkpoint_load(folder, ck, part, n, t, take, arg);
 	if (yoke_group_rank(g->near) > 0)
 		return receive(g, n, t, take, arg);
-	const int e = yk_checkpoint_load(folder, ck, part, n, t, store_and_broadcast, &(struct reader){ g, take, arg });
+	const int e = yk_checkpoint_load(folder, ck, part, n, t, store_and_broadcast,
+					 &(struct reader){ g, take, arg });
 	struct word w = { .code = e };
 	snprintf(w.why, sizeof w.why, "%s", e < 0 ? yoke_error() : "");
 	const int sent = yk_group_broadcast(g->near, 0, &w, sizeof w);

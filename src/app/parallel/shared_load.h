@@ -8,7 +8,8 @@
 #include "parallel/grid.h"
 
 // As yk_checkpoint_load; called by all ranks with the same tensors. grid NULL: a single rank.
-int yk_shared_load(const struct yk_grid *, const char *folder, const struct yk_checkpoint *, int part, int n,
-		   const struct yk_host_tensor *, yk_checkpoint_sink_fn *, void *arg);
+int yk_shared_load(const struct yk_grid *, const char *folder, const struct yk_checkpoint *,
+		   int part, int n, const struct yk_host_tensor *, yk_checkpoint_sink_fn *,
+		   void *arg);
 
 #endif

@@ -22,7 +22,8 @@ struct yk_stages {
 	struct yk_optim_tensor *tensor; // of all stages
 };
 
-int yk_stages_check(const struct yk_config *c, const struct yk_model *m, const struct yk_model_shape *s)
+int yk_stages_check(const struct yk_config *c, const struct yk_model *m,
+		    const struct yk_model_shape *s)
 {
 	const int64_t stages = yk_config_int(c, YK_KEY_stages);
 	const char *split = yk_config_str(c, YK_KEY_split);
@@ -40,14 +41,18 @@ int yk_stages_check(const struct yk_config *c, const struct yk_model *m, const s
 			       "over its micro-batches; use zero=1 or 0",
 			       (long long)yk_config_int(c, YK_KEY_zero), (long long)stages);
 	if (strcmp(yk_config_str(c, YK_KEY_compress), "none"))
-		return yk_fail(YOKE_EINVAL, "compress=topk keeps remainders of all parameters, but with stages=%lld a rank has only those of "
-			       "its stage: use stages=1 or compress=none", (long long)stages);
+		return yk_fail(
+			YOKE_EINVAL,
+			"compress=topk keeps remainders of all parameters, but with stages=%lld a rank has only those of "
+			"its stage: use stages=1 or compress=none",
+			(long long)stages);
 	if (*yk_config_str(c, YK_KEY_keep_f32))
 		return yk_fail(YOKE_EINVAL,
 			       "keep_f32=%s names scopes, but with stages=%lld a rank has only "
 			       "those of its stage: use stages=1, or remove keep_f32",
 			       yk_config_str(c, YK_KEY_keep_f32), (long long)stages);
-	if (!strcmp(yk_config_str(c, YK_KEY_optimizer), "accelerated") && strcmp(yk_config_str(c, YK_KEY_restart), "none"))
+	if (!strcmp(yk_config_str(c, YK_KEY_optimizer), "accelerated") &&
+	    strcmp(yk_config_str(c, YK_KEY_restart), "none"))
 		return yk_fail(
 			YOKE_EINVAL,
 			"optimizer=accelerated restarts by sums over all parameters, but with "
@@ -56,10 +61,14 @@ int yk_stages_check(const struct yk_config *c, const struct yk_model *m, const s
 	return yk_stage_split(m, s, split, stages, 0, &from, &to);
 }
 
-int yk_stages_assign(const struct yk_replica *t, const struct yk_model *m, const struct yk_model_shape *s, struct yk_stage *to)
+int yk_stages_assign(const struct yk_replica *t, const struct yk_model *m,
+		     const struct yk_model_shape *s, struct yk_stage *to)
 {
-	*to = (struct yk_stage){ .group = t->grid.over_stages, .at = t->grid.s, .of = t->grid.stages };
-	return yk_stage_split(m, s, yk_config_str(t->config, YK_KEY_split), to->of, to->at, &to->from, &to->to);
+	*to = (struct yk_stage){ .group = t->grid.over_stages,
+				 .at = t->grid.s,
+				 .of = t->grid.stages };
+	return yk_stage_split(m, s, yk_config_str(t->config, YK_KEY_split), to->of, to->at,
+			      &to->from, &to->to);
 }
 
 int yk_stages_new(struct yk_replica *t)
@@ -74,7 +83,9 @@ int yk_stages_new(struct yk_replica *t)
 	x->copy = -1;
 	for (size_t i = 0; i < n->alls; i++) {
 		const struct yk_network_parameter *p = &n->all[i];
-		x->tensor[i] = (struct yk_optim_tensor){ p->name, p->elements, p->copied ? -1 : p->here, p->sharded || t->grid.p == 0 };
+		x->tensor[i] =
+			(struct yk_optim_tensor){ p->name, p->elements, p->copied ? -1 : p->here,
+						  p->sharded || t->grid.p == 0 };
 		if (p->twice && p->here >= 0)
 			x->copy = p->here;
 	}
@@ -131,7 +142,8 @@ void yk_stages_text(const struct yk_replica *t, char *to, size_t cap)
 		return;
 	fprintf(f, "stages=%lld: blocks", (long long)stages);
 	for (int64_t k = 0; k < stages; k++)
-		if (yk_stage_split(t->net->model, &t->net->shape, split, stages, k, &from, &end) == 0)
+		if (yk_stage_split(t->net->model, &t->net->shape, split, stages, k, &from, &end) ==
+		    0)
 			fprintf(f, "%s %lld", k ? "," : "", (long long)(end - from));
 	fprintf(f, "; %s", yk_config_str(t->config, YK_KEY_pipeline));
 	fclose(f);
@@ -144,7 +156,8 @@ static bool is_last(const struct yk_replica *t)
 	return t->grid.s == t->grid.stages - 1;
 }
 
-static int forward(struct yk_replica *t, int64_t k, const struct yk_stages_step *step, struct yk_passage *x)
+static int forward(struct yk_replica *t, int64_t k, const struct yk_stages_step *step,
+		   struct yk_passage *x)
 {
 	yoke_random_set(t->seed, step->random_step + t->batches.first + k * t->batches.stride);
 	const int e = yk_stage_forward(t->net, step->ids[k], step->dropout, x);
@@ -166,7 +179,8 @@ int yk_stages_record(struct yk_replica *t, const struct yk_stages_step *step, yo
 	struct yk_passage *x = calloc((size_t)n, sizeof *x);
 	int e = x ? 0 : yk_fail(YOKE_ENOMEM, "stages: out of memory");
 	for (int64_t i = 0; i < 2 * n && e == 0; i++) {
-		const struct yk_turn turn = yk_turn_of(t->stages->how, t->grid.stages, t->grid.s, n, i);
+		const struct yk_turn turn =
+			yk_turn_of(t->stages->how, t->grid.stages, t->grid.s, n, i);
 		struct yk_passage *part = &x[turn.part];
 		e = turn.back ? back(t, part) : forward(t, turn.part, step, part);
 		if (e < 0 || !turn.back)
@@ -215,16 +229,21 @@ void yk_stages_list_free(struct yk_stages_list *w)
 	*w = (struct yk_stages_list){ 0 };
 }
 
-int yk_stages_list(const struct yk_network *n, const struct yk_host_list *l, int each, struct yk_stages_list *to)
+int yk_stages_list(const struct yk_network *n, const struct yk_host_list *l, int each,
+		   struct yk_stages_list *to)
 {
 	const int numbers = l->count - each * n->params.count, all = numbers + each * (int)n->alls;
-	struct yk_stages_list w = { .l.tensor = calloc((size_t)all + 1, sizeof *w.l.tensor), .own = calloc((size_t)all + 1, sizeof *w.own) };
+	struct yk_stages_list w = { .l.tensor = calloc((size_t)all + 1, sizeof *w.l.tensor),
+				    .own = calloc((size_t)all + 1, sizeof *w.own) };
 	bool good = w.l.tensor && w.own;
 	for (int k = 0; k < all && good; k++) {
-		const struct yk_network_parameter *p = k < numbers ? NULL : &n->all[(k - numbers) / each];
+		const struct yk_network_parameter *p =
+			k < numbers ? NULL : &n->all[(k - numbers) / each];
 		struct yk_host_tensor *h = &w.l.tensor[k];
 		const int like = k < numbers ? k : numbers + (k - numbers) % each;
-		w.own[k] = !p ? k : p->here < 0 ? -1 : numbers + p->here * each + (k - numbers) % each;
+		w.own[k] = !p          ? k :
+			   p->here < 0 ? -1 :
+					 numbers + p->here * each + (k - numbers) % each;
 		*h = l->tensor[w.own[k] < 0 ? like : w.own[k]];
 		h->data = NULL;
 		w.l.count++;
@@ -256,15 +275,17 @@ static int take(void *arg, int i, const void *data, uint64_t bytes)
 	return l->w->own[i] < 0 ? 0 : l->take(l->arg, l->w->own[i], data, bytes);
 }
 
-int yk_stages_load(const struct yk_grid *g, const struct yk_network *n, const char *folder, const struct yk_checkpoint *ck, int part, int each,
-		   const struct yk_host_list *l, yk_checkpoint_sink_fn *fn, void *arg)
+int yk_stages_load(const struct yk_grid *g, const struct yk_network *n, const char *folder,
+		   const struct yk_checkpoint *ck, int part, int each, const struct yk_host_list *l,
+		   yk_checkpoint_sink_fn *fn, void *arg)
 {
 	struct yk_stages_list w = { 0 };
 	if (!n || n->stage.of == 1)
 		return yk_shared_load(g, folder, ck, part, l->count, l->tensor, fn, arg);
 	int e = yk_stages_list(n, l, each, &w);
 	if (e == 0)
-		e = yk_shared_load(g, folder, ck, part, w.l.count, w.l.tensor, take, &(struct load){ &w, fn, arg });
+		e = yk_shared_load(g, folder, ck, part, w.l.count, w.l.tensor, take,
+				   &(struct load){ &w, fn, arg });
 	yk_stages_list_free(&w);
 	return e;
 }

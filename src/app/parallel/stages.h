@@ -10,9 +10,11 @@
 #include "parallel/replica.h"
 
 // EINVAL: keys that are incompatible with stages, or do not distribute the blocks.
-int yk_stages_check(const struct yk_config *, const struct yk_model *, const struct yk_model_shape *);
+int yk_stages_check(const struct yk_config *, const struct yk_model *,
+		    const struct yk_model_shape *);
 // Determines this rank's stage and its blocks.
-int yk_stages_assign(const struct yk_replica *, const struct yk_model *, const struct yk_model_shape *, struct yk_stage *);
+int yk_stages_assign(const struct yk_replica *, const struct yk_model *,
+		     const struct yk_model_shape *, struct yk_stage *);
 // For a trainer with a network, before its optimizer is created. Does nothing if there is only one
 // stage.
 int yk_stages_new(struct yk_replica *);
@@ -36,7 +38,8 @@ struct yk_stages_step {
 	yoke_tensor *(*share)(const void *arg, yoke_tensor *loss);
 	const void *arg;
 };
-// Records all micro-batches of a step: grad and, on the last stage, *loss become the sums over them.
+// Records all micro-batches of a step: grad and, on the last stage, *loss become the sums over
+// them.
 int yk_stages_record(struct yk_replica *, const struct yk_stages_step *, yoke_tensor **loss);
 // Records the sum of both copies' gradients; and the broadcast of the last stage's loss to all
 // stages.
@@ -45,8 +48,9 @@ yoke_tensor *yk_stages_broadcast_loss(const struct yk_replica *, yoke_tensor *lo
 
 // Loads a list of this stage's tensors from a file that holds those of all stages: tensors of no
 // parameter first, then `each` per parameter.
-int yk_stages_load(const struct yk_grid *, const struct yk_network *, const char *folder, const struct yk_checkpoint *, int part, int each,
-		   const struct yk_host_list *, yk_checkpoint_sink_fn *, void *arg);
+int yk_stages_load(const struct yk_grid *, const struct yk_network *, const char *folder,
+		   const struct yk_checkpoint *, int part, int each, const struct yk_host_list *,
+		   yk_checkpoint_sink_fn *, void *arg);
 // Converts a list of this stage's tensors to one of all stages: names and shapes, and in `own` the
 // local index of each, -1: another stage's. Tensors of parameters that are not here are named after
 // those of the first parameter here.
@@ -54,7 +58,8 @@ struct yk_stages_list {
 	struct yk_host_list l;
 	int *own;
 };
-int yk_stages_list(const struct yk_network *, const struct yk_host_list *, int each, struct yk_stages_list *to);
+int yk_stages_list(const struct yk_network *, const struct yk_host_list *, int each,
+		   struct yk_stages_list *to);
 void yk_stages_list_free(struct yk_stages_list *);
 
 #endif

@@ -35,14 +35,16 @@ static int add_place(struct yk_sums *s, yoke_tensor *const *like, const int64_t 
 			dims[d] = yoke_dim(like[i], d);
 		snprintf(name, sizeof name, "sum%d.%d", k, i);
 		sum[i] = yoke_keep(yoke_variable(name, like ? yoke_dtype(like[i]) : yoke_f32,
-						like ? yoke_rank(like[i]) : 1, like ? dims : &flat[i]));
+						 like ? yoke_rank(like[i]) : 1,
+						 like ? dims : &flat[i]));
 		if (!sum[i])
 			return yoke_error_code();
 	}
 	return s->loss[k] ? 0 : yoke_error_code();
 }
 
-int yk_sums_init(struct yk_sums *s, int64_t parts, int count, yoke_tensor *const *like, const int64_t *flat)
+int yk_sums_init(struct yk_sums *s, int64_t parts, int count, yoke_tensor *const *like,
+		 const int64_t *flat)
 {
 	const int places = s->fast ? parts > 1 : 63 - __builtin_clzll((uint64_t)parts);
 	int e = 0;

@@ -27,7 +27,8 @@ int yk_sums_joined(bool fast, int64_t k, int64_t n, int *held);
 // Allocates sums, in the order set in `fast`, over `parts` micro-batches of `count` gradients with
 // the shapes and dtypes of `like` or, if that is NULL, f32 with flat[i] elements. Both NULL: all
 // micro-batches are recorded in one plan.
-int yk_sums_init(struct yk_sums *, int64_t parts, int count, yoke_tensor *const *like, const int64_t *flat);
+int yk_sums_init(struct yk_sums *, int64_t parts, int count, yoke_tensor *const *like,
+		 const int64_t *flat);
 void yk_sums_fini(struct yk_sums *);
 uint64_t yk_sums_bytes(const struct yk_sums *); // bytes of gradients
 // Records the addition of micro-batch k of n; after the last one, grad and *loss are the sums.

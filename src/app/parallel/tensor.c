@@ -52,7 +52,8 @@ void yk_tensor_parallel_sharding(const struct yk_replica *t, struct yk_optim_sha
 int yk_tensor_parallel_start(const struct yk_replica *t, int first, int end)
 {
 	const struct yk_parameters *ps = &t->net->params;
-	yoke_tensor **to = calloc(2 * (size_t)(end - first) + 1, sizeof *to), **var = to + (end - first);
+	yoke_tensor **to = calloc(2 * (size_t)(end - first) + 1, sizeof *to),
+		    **var = to + (end - first);
 	int n = 0;
 	if (!to)
 		return yk_fail(YOKE_ENOMEM, "tensor ranks: out of memory");

@@ -79,7 +79,8 @@ static int renew(void *arg, yoke_tensor *const *shard)
 	for (int b = 0; b < z->buckets && e == 0; b++) {
 		const int first = z->first[b], end = bucket_end(z, b);
 		yoke_tensor *mine = join(first, end, shard, to);
-		e = yk_gather_shards(t->group, z->unit, end - first, ps->var + first, mine, to + first);
+		e = yk_gather_shards(t->group, z->unit, end - first, ps->var + first, mine,
+				     to + first);
 		for (int i = first; i < end && e == 0; i++)
 			e = yoke_assign(ps->var[i], to[i]);
 	}
@@ -111,7 +112,8 @@ static int make(struct yk_zero *z, const struct yk_parameters *ps)
 			z->shape[i].dims[d] = yoke_dim(ps->var[i], d);
 	}
 	for (int end = ps->count; end > 0 && good; end = z->first[z->buckets++]) {
-		const int first = yk_bucket_first(ps, end), min = z->stage > 2 ? end - YK_GATHERED : 0;
+		const int first = yk_bucket_first(ps, end),
+			  min = z->stage > 2 ? end - YK_GATHERED : 0;
 		z->first[z->buckets] = first > min ? first : min;
 		shard_bucket(z, z->buckets, count);
 	}
@@ -128,7 +130,8 @@ static int hold_bucket(struct yk_replica *t, int b)
 	for (int i = z->first[b]; i < bucket_end(z, b); i++) {
 		const struct yk_optim_range *c = range_of(z, z->rank, i);
 		const int64_t all = c->all;
-		yoke_assign(z->held.var[i], yoke_slice(yoke_reshape(var[i], 1, &all), 0, c->from, c->to, 1));
+		yoke_assign(z->held.var[i],
+			    yoke_slice(yoke_reshape(var[i], 1, &all), 0, c->from, c->to, 1));
 	}
 	const int e = yoke_eval(0, NULL), ended = yoke_scope_end(s);
 	for (int i = z->first[b]; i < bucket_end(z, b) && e == 0; i++) {
@@ -173,7 +176,8 @@ int yk_zero_enter(struct yk_replica *t)
 				part[n++] = z->held.var[i];
 		// a dummy element forces a concatenation, which can be executed late
 		part[n++] = yoke_full(yoke_f32, 1, &one, 0);
-		e = yk_gather_tensors(t->group, z->unit, end - first, z->shape + first, yoke_concat(n, part, 0), var + first);
+		e = yk_gather_tensors(t->group, z->unit, end - first, z->shape + first,
+				      yoke_concat(n, part, 0), var + first);
 	}
 	return e;
 }
@@ -206,15 +210,20 @@ int yk_zero_new(struct yk_replica *t)
 	struct yk_zero *z = calloc(1, sizeof *z);
 	if (!z)
 		return yk_fail(YOKE_ENOMEM, "ranks: out of memory");
-	*z = (struct yk_zero){ .ranks = (uint32_t)yoke_group_size(t->group), .rank = (uint32_t)yoke_group_rank(t->group),
-			       .stage = (int)yk_config_int(t->config, YK_KEY_zero), .unit = whole ? 0 : YK_OPTIM_INTERVAL };
+	*z = (struct yk_zero){ .ranks = (uint32_t)yoke_group_size(t->group),
+			       .rank = (uint32_t)yoke_group_rank(t->group),
+			       .stage = (int)yk_config_int(t->config, YK_KEY_zero),
+			       .unit = whole ? 0 : YK_OPTIM_INTERVAL };
 	const int e = make(z, t->params);
 	if (e < 0) {
 		yk_zero_free(z);
 		return e;
 	}
-	z->sharding = (struct yk_optim_sharding){ .range = range_of(z, z->rank, 0), .renew = renew, .held = z->stage > 2, .sum = sum,
-					    .arg = t };
+	z->sharding = (struct yk_optim_sharding){ .range = range_of(z, z->rank, 0),
+						  .renew = renew,
+						  .held = z->stage > 2,
+						  .sum = sum,
+						  .arg = t };
 	z->gathered = (struct yk_gathered){ enter, leave, t };
 	t->zero = z;
 	return 0;
@@ -255,8 +264,10 @@ yoke_tensor **yk_zero_reduce(struct yk_replica *t)
 	for (int b = 0; b < z->buckets; b++) {
 		for (int i = z->first[b]; i < bucket_end(z, b); i++)
 			t->grad[i] = yk_bucket_cast(t->config, t->grad[i]);
-		z->shard[b] = yoke_cast(yk_reduce_shards(t->group, z->unit, bucket_end(z, b) - z->first[b],
-							 t->grad + z->first[b]), yoke_f32);
+		z->shard[b] = yoke_cast(yk_reduce_shards(t->group, z->unit,
+							 bucket_end(z, b) - z->first[b],
+							 t->grad + z->first[b]),
+					yoke_f32);
 	}
 	return z->shard;
 }
@@ -281,7 +292,9 @@ void yk_zero_take_reduced(struct yk_replica *t)
 	for (int i = 0; i < z->n; i++) {
 		const struct yk_optim_range *c = range_of(z, z->rank, i);
 		const int64_t all = c->all;
-		t->grad[i] = c->to > c->from ? yoke_slice(yoke_reshape(t->grad[i], 1, &all), 0, c->from, c->to, 1) : NULL;
+		t->grad[i] = c->to > c->from ? yoke_slice(yoke_reshape(t->grad[i], 1, &all), 0,
+							  c->from, c->to, 1) :
+					       NULL;
 	}
 }
 
@@ -319,15 +332,18 @@ static int file_dims(const struct yk_replica *t, int i, int64_t *dims)
 	return s->rank;
 }
 
-int yk_zero_list(const struct yk_replica *t, const struct yk_parameters *s, int each, struct yk_host_list *to)
+int yk_zero_list(const struct yk_replica *t, const struct yk_parameters *s, int each,
+		 struct yk_host_list *to)
 {
-	*to = (struct yk_host_list){ .count = s->count, .tensor = calloc((size_t)s->count + 1, sizeof *to->tensor) };
+	*to = (struct yk_host_list){ .count = s->count,
+				     .tensor = calloc((size_t)s->count + 1, sizeof *to->tensor) };
 	if (!to->tensor)
 		return yk_fail(YOKE_ENOMEM, "checkpoint: out of host memory for %d arrays",
 			       s->count);
 	for (int k = 0; k < s->count; k++) {
 		const int i = member_of(t, s, each, k);
-		to->tensor[k] = (struct yk_host_tensor){ .name = s->row[k].name, .dtype = yoke_dtype(s->var[k]) };
+		to->tensor[k] = (struct yk_host_tensor){ .name = s->row[k].name,
+							 .dtype = yoke_dtype(s->var[k]) };
 		if (i >= 0)
 			to->tensor[k].rank = file_dims(t, i, to->tensor[k].dims);
 	}
@@ -347,7 +363,8 @@ int yk_zero_put(void *arg, int k, const void *data, uint64_t bytes)
 	int64_t dims[YOKE_MAX_RANK];
 	if (!part)
 		return yk_fail(YOKE_ENOMEM, "out of host memory for the optimizer's state");
-	yk_shard_extract(&t->params->row[i].shard, file_dims(t, i, dims), dims, sizeof *part, data, part);
+	yk_shard_extract(&t->params->row[i].shard, file_dims(t, i, dims), dims, sizeof *part, data,
+			 part);
 	const int e = yoke_count(var) ? yoke_put(var, part + range->from, yoke_bytes(var)) : 0;
 	free(part);
 	return e;

@@ -60,6 +60,7 @@ uint64_t yk_zero_max(const struct yk_replica *);
 int yk_zero_put(void *replica, int k, const void *data, uint64_t bytes);
 // Names and shapes of states, or of the shards, as stored in files: tensors of no parameter first,
 // then `each` per parameter.
-int yk_zero_list(const struct yk_replica *, const struct yk_parameters *, int each, struct yk_host_list *to);
+int yk_zero_list(const struct yk_replica *, const struct yk_parameters *, int each,
+		 struct yk_host_list *to);
 
 #endif

@@ -204,7 +204,8 @@ static void launch(struct yk_found *f)
 				yk_find(f, "launch",
 					yk_finding_text("the device failed (%s)", codes[i]),
 					yk_advice_text(&last),
-					hint ? "snapshot_every=, with which another device takes over" : "",
+					hint ? "snapshot_every=, with which another device takes over" :
+					       "",
 					0),
 				yk_evidence("run.json", 0, 0, yk_finding_text("%s", text)));
 			return;
@@ -230,7 +231,8 @@ static bool by_yoke_fit(const struct yk_view *v)
 
 static bool by_yoke_train(const struct yk_view *v)
 {
-	return !by_yoke_fit(v) && json_object_get(json_object_get(v->about, "config"), "save_every") != NULL;
+	return !by_yoke_fit(v) &&
+	       json_object_get(json_object_get(v->about, "config"), "save_every") != NULL;
 }
 
 // Changes after a run that ended early: continue it, or save earlier the next time.
@@ -244,8 +246,9 @@ static struct yk_advice go_on(const struct yk_view *v, int64_t checkpoint)
 		  "start the program again with resume=1 (resume=True in Python), which continues "
 		  "from step %lld",
 		  (long long)checkpoint);
-	yk_advise(&a, checkpoint >= 0 && folder, "`yoke train out=%s resume=1` continues from step %lld",
-		  folder, (long long)checkpoint);
+	yk_advise(&a, checkpoint >= 0 && folder,
+		  "`yoke train out=%s resume=1` continues from step %lld", folder,
+		  (long long)checkpoint);
 	yk_advise(&a, checkpoint < 0,
 		  "start it again, with a smaller save_every (save_every=%s now): it saved no "
 		  "checkpoint",

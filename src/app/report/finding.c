@@ -28,8 +28,8 @@ void yk_advise(struct yk_advice *a, bool applies, const char *fmt, ...)
 	va_end(ap);
 }
 
-// A text that may contain words from the files of a run: control characters become '?', and a character
-// that was truncated at the end is left out. Text that is not UTF-8 becomes "?".
+// A text that may contain words from the files of a run: control characters become '?', and a
+// character that was truncated at the end is left out. Text that is not UTF-8 becomes "?".
 static json_t *clean_string(const char *s)
 {
 	char *copy = strdup(s);

@@ -33,8 +33,9 @@ __attribute__((format(printf, 4, 5))) static void figure(json_t *list, const cha
 	va_start(ap, fmt);
 	yk_vsnprintf(note, sizeof note, fmt, ap);
 	va_end(ap);
-	json_array_append_new(list, json_pack("{s:s, s:o, s:o}", "label", label, "text",
-					      yk_json_of_text(value), "note", yk_json_of_text(note)));
+	json_array_append_new(list,
+			      json_pack("{s:s, s:o, s:o}", "label", label, "text",
+					yk_json_of_text(value), "note", yk_json_of_text(note)));
 }
 
 // ---- what ----
@@ -96,8 +97,8 @@ static void losses(json_t *list, const struct yk_view *v)
 		       "%.4g at first", loss->first);
 }
 
-// Seconds since the last start, or since the first record if no start is known, until the recorded end or the
-// last record.
+// Seconds since the last start, or since the first record if no start is known, until the recorded
+// end or the last record.
 static double seconds_of(const struct yk_view *v)
 {
 	const json_t *started = json_object_get(v->about, "started"),
@@ -227,8 +228,9 @@ json_t *yk_changed_keys(const struct yk_view *v)
 			(!strcmp(is, def) || (yk_number(is, &x) && yk_number(def, &y) && x == y));
 		if (equal || json_is_object(value) || json_is_array(value))
 			continue;
-		json_array_append_new(list, json_pack("{s:o, s:O, s:s}", "key", yk_json_of_text(key), "value",
-						      value, "default", def));
+		json_array_append_new(list,
+				      json_pack("{s:o, s:O, s:s}", "key", yk_json_of_text(key),
+						"value", value, "default", def));
 	}
 	return list;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes self-contained HTML pages: the head with its style sheet, tables of JSON objects, and plots.
+// Writes self-contained HTML pages: the head with its style sheet, tables of JSON objects, and
+// plots.
 #ifndef YK_HTML_H
 #define YK_HTML_H
 

@@ -34,7 +34,8 @@ uint64_t yk_plot_values(int n, struct yk_view *const *, const struct yk_plot_kin
 struct yk_plot_options {
 	double from, to; // range of x
 	size_t points;   // max number of points per curve
-	double smooth;   // 0 .. 0.999: weight of the previous value in the running mean over all rows
+	// 0 .. 0.999: weight of the previous value in the running mean over all rows
+	double smooth;
 	bool log;        // logarithmic y axis
 	bool plain;      // several runs: no legend of their names
 	int width;       // of the picture; 0: the default
@@ -50,8 +51,8 @@ struct yk_plot_result {
 
 // Computes the curves. Curves of one run of several have the same color and differ in their
 // dashes, as do training and validation of a single run. ENOMEM.
-int yk_plot_make(int n, struct yk_view *const *, const struct yk_plot_kind *, const struct yk_plot_options *,
-		 struct yk_plot_result *);
+int yk_plot_make(int n, struct yk_view *const *, const struct yk_plot_kind *,
+		 const struct yk_plot_options *, struct yk_plot_result *);
 void yk_plot_drop(struct yk_plot_result *);
 
 #endif

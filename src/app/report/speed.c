@@ -278,7 +278,8 @@ static double median_of(const struct yk_found *f, int column, size_t from, size_
 
 static void slower(struct yk_found *f, bool others)
 {
-	const char *rate = yk_view_column(f->train, "samples_per_s") >= 0 ? "samples_per_s" : "tokens_per_s";
+	const char *rate =
+		yk_view_column(f->train, "samples_per_s") >= 0 ? "samples_per_s" : "tokens_per_s";
 	int c = yk_view_column(f->train, rate);
 	if (c < 0 || f->train->rows - f->first < 4 * YK_FOUND_QUARTER)
 		return;

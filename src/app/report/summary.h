@@ -16,7 +16,8 @@
 //               events: [ { time, step, event, text } ] } ],
 //     differences: [ { key, values [] } ],             for several runs: keys whose values differ
 //     ratios: [ { quantity, column, values [], ratios [] } ],  relative to the first run
-//     plots: [ { name, title, x, y, unit, dashes [], curves: [ { name, color, dash, legend, x [], y [] } ] } ] }
+//     plots: [ { name, title, x, y, unit, dashes [],
+//                curves: [ { name, color, dash, legend, x [], y [] } ] } ] }
 //
 // An unknown value is null, or its key is missing.
 #ifndef YK_SUMMARY_H

@@ -10,11 +10,22 @@
 #include "base/number.h"
 #include "base/scan.h"
 
-enum { WIDTH = 720, HEIGHT = 300, LEFT = 80, RIGHT = 14, TOP = 30, BOTTOM = 44, TICKS = 24, LEGEND_ROW = 16,
-       ENTRIES = 64 };
+enum {
+	WIDTH = 720,
+	HEIGHT = 300,
+	LEFT = 80,
+	RIGHT = 14,
+	TOP = 30,
+	BOTTOM = 44,
+	TICKS = 24,
+	LEGEND_ROW = 16,
+	ENTRIES = 64
+};
 
 // Any two differ by 20 (CIEDE2000), and each has a contrast of 3 to white and to dark pages.
-static const char *const color[YK_SVG_COLORS] = { "#3b82c4", "#d17a20", "#3f9f5f", "#c4453b", "#8a63b8", "#05a5a9", "#ff42d2", "#5a6e1a", "#ac888c", "#c7006d", "#a59610", "#798078" };
+static const char *const color[YK_SVG_COLORS] = { "#3b82c4", "#d17a20", "#3f9f5f", "#c4453b",
+						  "#8a63b8", "#05a5a9", "#ff42d2", "#5a6e1a",
+						  "#ac888c", "#c7006d", "#a59610", "#798078" };
 static const char *const dash[YK_SVG_DASHES] = { "", "6 4", "1.5 3.5", "7 3 1.5 3" };
 
 struct axis {
@@ -40,7 +51,8 @@ void yk_xml_text(FILE *to, const char *s)
 		int n = *at < 128 ? 1 : yk_utf8(at, end);
 		// U+0080 to U+009F are control characters, too; XML does not allow U+FFFE and
 		// U+FFFF
-		bool bad = !n || *at < 32 || *at == 127 || (n == 2 && at[0] == 0xc2 && at[1] < 0xa0) ||
+		bool bad = !n || *at < 32 || *at == 127 ||
+			   (n == 2 && at[0] == 0xc2 && at[1] < 0xa0) ||
 			   (n == 3 && at[0] == 0xef && at[1] == 0xbf && at[2] >= 0xbe);
 		if (bad)
 			fputc('?', to);
@@ -117,15 +129,18 @@ static double step_in(enum yk_unit unit, double range, int n)
 					600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400 };
 	if (unit == YK_UNIT_BYTES)
 		return exp2(ceil(log2(range / n)));
-	for (size_t i = 0; unit == YK_UNIT_SECONDS && range / n > 0.5 && i < sizeof clock / sizeof *clock; i++)
+	for (size_t i = 0;
+	     unit == YK_UNIT_SECONDS && range / n > 0.5 && i < sizeof clock / sizeof *clock; i++)
 		if (clock[i] >= range / n)
 			return clock[i];
-	return unit == YK_UNIT_SECONDS && range / n > 0.5 ? 86400 * step_of(range / 86400, n) : step_of(range, n);
+	return unit == YK_UNIT_SECONDS && range / n > 0.5 ? 86400 * step_of(range / 86400, n) :
+							    step_of(range, n);
 }
 
 static void add_tick(struct axis *a, double v)
 {
-	if (a->ticks < TICKS && v >= a->min - 1e-9 * fabs(a->min) && v <= a->max + 1e-9 * fabs(a->max))
+	if (a->ticks < TICKS && v >= a->min - 1e-9 * fabs(a->min) &&
+	    v <= a->max + 1e-9 * fabs(a->max))
 		a->tick[a->ticks++] = v;
 }
 
@@ -159,7 +174,8 @@ static void settle(struct axis *a, int ticks)
 		a->max += room;
 	}
 	double step = step_in(a->unit, a->max - a->min, ticks);
-	for (double k = ceil(a->min / step - 1e-9); k * step <= a->max * (1 + 1e-12) + 1e-9 * step && a->ticks < TICKS; k++)
+	for (double k = ceil(a->min / step - 1e-9);
+	     k * step <= a->max * (1 + 1e-12) + 1e-9 * step && a->ticks < TICKS; k++)
 		add_tick(a, k * step);
 }
 
@@ -179,19 +195,30 @@ static const struct unit *unit_of(const struct unit *list, double value)
 // Formats the value of a tick, e.g. "1.5M" or "1.5 MiB"; small numbers keep all their digits.
 static void number(char to[32], const struct axis *a, double v)
 {
-	static const struct unit plain[] = { { 0, 1, "" },     { 1e4, 1e3, "k" },   { 1e6, 1e6, "M" }, { 1e9, 1e9, "G" },
-					     { 1e12, 1e12, "T" }, { 1e15, 1e15, "P" }, { 0, 0, NULL } };
-	static const struct unit bytes[] = { { 0, 1, " B" },		 { 0x1p10, 0x1p10, " KiB" }, { 0x1p20, 0x1p20, " MiB" },
-					     { 0x1p30, 0x1p30, " GiB" }, { 0x1p40, 0x1p40, " TiB" }, { 0, 0, NULL } };
-	static const struct unit seconds[] = { { 0, 1e-6, " µs" }, { 1e-3, 1e-3, " ms" }, { 1, 1, " s" }, { 120, 60, " min" },
-					       { 7200, 3600, " h" }, { 172800, 86400, " d" }, { 0, 0, NULL } };
+	static const struct unit plain[] = { { 0, 1, "" },        { 1e4, 1e3, "k" },
+					     { 1e6, 1e6, "M" },   { 1e9, 1e9, "G" },
+					     { 1e12, 1e12, "T" }, { 1e15, 1e15, "P" },
+					     { 0, 0, NULL } };
+	static const struct unit bytes[] = { { 0, 1, " B" },
+					     { 0x1p10, 0x1p10, " KiB" },
+					     { 0x1p20, 0x1p20, " MiB" },
+					     { 0x1p30, 0x1p30, " GiB" },
+					     { 0x1p40, 0x1p40, " TiB" },
+					     { 0, 0, NULL } };
+	static const struct unit seconds[] = { { 0, 1e-6, " µs" },   { 1e-3, 1e-3, " ms" },
+					       { 1, 1, " s" },       { 120, 60, " min" },
+					       { 7200, 3600, " h" }, { 172800, 86400, " d" },
+					       { 0, 0, NULL } };
 	static const struct unit share[] = { { 0, 0.01, " %" }, { 0, 0, NULL } };
 	static const struct unit *const units[] = { plain, bytes, seconds, share };
 	// times on an axis have one unit, other numbers each have theirs
-	const double size = a->unit == YK_UNIT_SECONDS && a->scale == YK_SCALE_LINEAR ? fmax(fabs(a->min), fabs(a->max)) : fabs(v);
+	const double size = a->unit == YK_UNIT_SECONDS && a->scale == YK_SCALE_LINEAR ?
+				    fmax(fabs(a->min), fabs(a->max)) :
+				    fabs(v);
 	const struct unit *u = unit_of(units[a->unit], size);
 	const bool zero = fabs(v) < 1e-300 || fabs(v) < 1e-12 * size;
-	yk_snprintf(to, 32, "%.4g%s", zero ? 0 : v / u->size, zero && a->unit != YK_UNIT_SECONDS && a->unit != YK_UNIT_SHARE ? "" : u->name);
+	yk_snprintf(to, 32, "%.4g%s", zero ? 0 : v / u->size,
+		    zero && a->unit != YK_UNIT_SECONDS && a->unit != YK_UNIT_SHARE ? "" : u->name);
 }
 
 // ---- elements ----
@@ -217,7 +244,8 @@ static bool labels_fit(const struct plot *x)
 		number(text, a, a->tick[i]);
 		widest = fmax(widest, text_width(text));
 	}
-	return (a->tick[1] - a->tick[0]) / (a->max - a->min) * (x->width - LEFT - RIGHT) >= widest + GAP;
+	return (a->tick[1] - a->tick[0]) / (a->max - a->min) * (x->width - LEFT - RIGHT) >=
+	       widest + GAP;
 }
 
 static void axes(struct plot *x)
@@ -227,10 +255,13 @@ static void axes(struct plot *x)
 	char text[32];
 	fprintf(to, "<g class=\"grid\" stroke=\"currentColor\" stroke-opacity=\"0.15\">");
 	for (int i = 0; i < x->y.ticks; i++)
-		yk_fprintf(to, "<path d=\"M%d %.1fH%d\"/>", LEFT, pixel(&x->y, x->y.tick[i]), x->width - RIGHT);
+		yk_fprintf(to, "<path d=\"M%d %.1fH%d\"/>", LEFT, pixel(&x->y, x->y.tick[i]),
+			   x->width - RIGHT);
 	for (int i = 0; i < x->x.ticks && !p->categories; i++)
-		yk_fprintf(to, "<path d=\"M%.1f %dV%d\"/>", pixel(&x->x, x->x.tick[i]), TOP, x->bottom);
-	fprintf(to, "</g>\n<g class=\"ticks\" fill=\"currentColor\" fill-opacity=\"0.75\" font-size=\"11\">");
+		yk_fprintf(to, "<path d=\"M%.1f %dV%d\"/>", pixel(&x->x, x->x.tick[i]), TOP,
+			   x->bottom);
+	fprintf(to,
+		"</g>\n<g class=\"ticks\" fill=\"currentColor\" fill-opacity=\"0.75\" font-size=\"11\">");
 	for (int i = 0; i < x->y.ticks; i++) {
 		number(text, &x->y, x->y.tick[i]);
 		yk_fprintf(to, "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%s</text>", LEFT - 6,
@@ -243,17 +274,23 @@ static void axes(struct plot *x)
 			fmin(pixel(&x->x, x->x.tick[i]), end), x->bottom + 16, text);
 	}
 	for (int i = 0; i < p->categories; i++) {
-		yk_fprintf(to, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">", pixel(&x->x, i), x->bottom + 16);
+		yk_fprintf(to, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">", pixel(&x->x, i),
+			   x->bottom + 16);
 		yk_xml_text(to, p->category[i]);
 		fprintf(to, "</text>");
 	}
-	fprintf(to, "</g>\n<text class=\"title\" x=\"%d\" y=\"18\" fill=\"currentColor\" font-size=\"13\" "
-		"font-weight=\"600\">", LEFT);
+	fprintf(to,
+		"</g>\n<text class=\"title\" x=\"%d\" y=\"18\" fill=\"currentColor\" font-size=\"13\" "
+		"font-weight=\"600\">",
+		LEFT);
 	yk_xml_text(to, p->title);
-	fprintf(to, "</text>\n<g class=\"labels\" fill=\"currentColor\" fill-opacity=\"0.75\" font-size=\"11\">"
-		"<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">", (LEFT + x->width - RIGHT) / 2, x->bottom + BOTTOM - 10);
+	fprintf(to,
+		"</text>\n<g class=\"labels\" fill=\"currentColor\" fill-opacity=\"0.75\" font-size=\"11\">"
+		"<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">",
+		(LEFT + x->width - RIGHT) / 2, x->bottom + BOTTOM - 10);
 	yk_xml_text(to, p->x_unit == YK_UNIT_SECONDS ? "time since the start" : p->x_label);
-	fprintf(to, "</text><text transform=\"translate(14 %d) rotate(-90)\" text-anchor=\"middle\">",
+	fprintf(to,
+		"</text><text transform=\"translate(14 %d) rotate(-90)\" text-anchor=\"middle\">",
 		(TOP + x->bottom) / 2);
 	yk_xml_text(to, p->y_label);
 	fprintf(to, "</text></g>\n");
@@ -276,8 +313,10 @@ static const char lone[] = "m-2 0a2 2 0 1 0 4 0a2 2 0 1 0 -4 0";
 static void line(struct plot *x, const struct yk_curve *c)
 {
 	bool down = false, alone = false;
-	fprintf(x->to, "<path class=\"curve c%d\" fill=\"none\" stroke=\"%s\" stroke-width=\"1.5\" "
-		"stroke-linejoin=\"round\" stroke-linecap=\"%s\"", c->color % YK_SVG_COLORS, color[c->color % YK_SVG_COLORS],
+	fprintf(x->to,
+		"<path class=\"curve c%d\" fill=\"none\" stroke=\"%s\" stroke-width=\"1.5\" "
+		"stroke-linejoin=\"round\" stroke-linecap=\"%s\"",
+		c->color % YK_SVG_COLORS, color[c->color % YK_SVG_COLORS],
 		c->dash ? "butt" : "round");
 	if (c->dash)
 		fprintf(x->to, " stroke-dasharray=\"%s\"", dash[c->dash % YK_SVG_DASHES]);
@@ -290,7 +329,8 @@ static void line(struct plot *x, const struct yk_curve *c)
 			down = alone = false;
 			continue;
 		}
-		yk_fprintf(x->to, "%s%.2f %.2f", down ? "L" : "M", pixel(&x->x, c->x[i]), pixel(&x->y, c->y[i]));
+		yk_fprintf(x->to, "%s%.2f %.2f", down ? "L" : "M", pixel(&x->x, c->x[i]),
+			   pixel(&x->y, c->y[i]));
 		alone = !down;
 		down = true;
 	}
@@ -299,7 +339,8 @@ static void line(struct plot *x, const struct yk_curve *c)
 
 static void points(struct plot *x, const struct yk_curve *c)
 {
-	fprintf(x->to, "<g class=\"points c%d\" fill=\"%s\" stroke=\"none\"", c->color % YK_SVG_COLORS, color[c->color % YK_SVG_COLORS]);
+	fprintf(x->to, "<g class=\"points c%d\" fill=\"%s\" stroke=\"none\"",
+		c->color % YK_SVG_COLORS, color[c->color % YK_SVG_COLORS]);
 	data(x, c);
 	fprintf(x->to, ">");
 	for (size_t i = 0; i < c->n; i++) {
@@ -325,7 +366,8 @@ static void bars(struct plot *x, const struct yk_curve *c, int number_of, int of
 	double zero = pixel(&x->y, fmax(x->y.min, fmin(0, x->y.max)));
 	if (x->y.scale != YK_SCALE_LINEAR)
 		zero = x->y.from;
-	fprintf(x->to, "<g class=\"bars c%d\" fill=\"%s\" stroke=\"none\"", c->color % YK_SVG_COLORS, color[c->color % YK_SVG_COLORS]);
+	fprintf(x->to, "<g class=\"bars c%d\" fill=\"%s\" stroke=\"none\"",
+		c->color % YK_SVG_COLORS, color[c->color % YK_SVG_COLORS]);
 	data(x, c);
 	fprintf(x->to, ">");
 	for (size_t i = 0; i < c->n; i++) {
@@ -333,8 +375,8 @@ static void bars(struct plot *x, const struct yk_curve *c, int number_of, int of
 			continue;
 		double top = pixel(&x->y, c->y[i]);
 		yk_fprintf(x->to, "<rect x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\"/>",
-			pixel(&x->x, c->x[i]) + each * (number_of - of / 2.), fmin(top, zero), each * 0.92,
-			fabs(zero - top));
+			   pixel(&x->x, c->x[i]) + each * (number_of - of / 2.), fmin(top, zero),
+			   each * 0.92, fabs(zero - top));
 	}
 	fprintf(x->to, "</g>\n");
 }
@@ -385,17 +427,20 @@ static void legend_entry(const struct plot *x, const struct entry *e, double at,
 	char text[160];
 	size_t n = strlen(e->text);
 	snprintf(text, sizeof text, "%s", e->text);
-	for (n = n < sizeof text - 4 ? n : sizeof text - 4; n && text_width(text) > e->width - 30;) {
+	for (n = n < sizeof text - 4 ? n : sizeof text - 4;
+	     n && text_width(text) > e->width - 30;) {
 		while (n && ((unsigned char)e->text[--n] & 0xc0) == 0x80)
 			;
 		snprintf(text, sizeof text, "%.*s…", (int)n, e->text);
 	}
 	if (e->curve && e->curve->mark != YK_MARK_LINE) {
-		yk_fprintf(x->to, "<rect class=\"c%d\" x=\"%.1f\" y=\"%.1f\" width=\"10\" height=\"10\" rx=\"2\" fill=\"%s\"/>", c,
-			   at + 8, top, color[c]);
+		yk_fprintf(
+			x->to,
+			"<rect class=\"c%d\" x=\"%.1f\" y=\"%.1f\" width=\"10\" height=\"10\" rx=\"2\" fill=\"%s\"/>",
+			c, at + 8, top, color[c]);
 	} else {
-		yk_fprintf(x->to, "<path d=\"M%.1f %.1fh18\" stroke-width=\"2.5\" stroke=\"%s\"", at, top + 5,
-			   e->curve ? color[c] : "currentColor");
+		yk_fprintf(x->to, "<path d=\"M%.1f %.1fh18\" stroke-width=\"2.5\" stroke=\"%s\"",
+			   at, top + 5, e->curve ? color[c] : "currentColor");
 		if (e->curve)
 			fprintf(x->to, " class=\"c%d\"", c);
 		if (e->dash)
@@ -474,22 +519,37 @@ void yk_svg_plot(FILE *to, const struct yk_plot *p)
 			  .height = p->height ? p->height : HEIGHT };
 	int drawn = 0, of = 0;
 	struct entry list[ENTRIES];
-	const int listed = entries(p, x.width - RIGHT - LEFT, list), rows = legend_rows(&x, listed, list);
+	const int listed = entries(p, x.width - RIGHT - LEFT, list),
+		  rows = legend_rows(&x, listed, list);
 	x.bottom = x.height - BOTTOM;
 	x.height += rows * LEGEND_ROW;
-	x.x = (struct axis){ .scale = p->x, .unit = p->x_unit, .min = NAN, .max = NAN, .from = LEFT, .to = x.width - RIGHT };
-	x.y = (struct axis){ .scale = p->y, .unit = p->y_unit, .min = NAN, .max = NAN, .from = x.bottom, .to = TOP };
+	x.x = (struct axis){ .scale = p->x,
+			     .unit = p->x_unit,
+			     .min = NAN,
+			     .max = NAN,
+			     .from = LEFT,
+			     .to = x.width - RIGHT };
+	x.y = (struct axis){ .scale = p->y,
+			     .unit = p->y_unit,
+			     .min = NAN,
+			     .max = NAN,
+			     .from = x.bottom,
+			     .to = TOP };
 	find_range(&x);
 	static const char *const scale[] = { "linear", "log10", "log2" };
-	fprintf(to, "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"plot\" role=\"img\" viewBox=\"0 0 %d %d\" "
-		"font-family=\"system-ui, sans-serif\" aria-label=\"", x.width, x.height);
+	fprintf(to,
+		"<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"plot\" role=\"img\" viewBox=\"0 0 %d %d\" "
+		"font-family=\"system-ui, sans-serif\" aria-label=\"",
+		x.width, x.height);
 	yk_xml_text(to, p->title);
 	fprintf(to, "\" data-name=\"");
 	yk_xml_text(to, p->name);
-	yk_fprintf(to, "\" data-x=\"%s\" data-y=\"%s\" data-x0=\"%.17g\" data-x1=\"%.17g\" data-y0=\"%.17g\" "
+	yk_fprintf(
+		to,
+		"\" data-x=\"%s\" data-y=\"%s\" data-x0=\"%.17g\" data-x1=\"%.17g\" data-y0=\"%.17g\" "
 		"data-y1=\"%.17g\" data-left=\"%g\" data-right=\"%g\" data-bottom=\"%g\" data-top=\"%g\">\n",
-		scale[p->x], scale[p->y], x.x.min, x.x.max, x.y.min, x.y.max, x.x.from, x.x.to, x.y.from,
-		x.y.to);
+		scale[p->x], scale[p->y], x.x.min, x.x.max, x.y.min, x.y.max, x.x.from, x.x.to,
+		x.y.from, x.y.to);
 	axes(&x);
 	for (int i = 0; i < p->curves; i++)
 		of += p->curve[i].mark == YK_MARK_BARS;
@@ -500,8 +560,11 @@ void yk_svg_plot(FILE *to, const struct yk_plot *p)
 		case YK_MARK_BARS: bars(&x, &p->curve[i], drawn++, of); break;
 		}
 	if (!isnan(p->target) && shows(p->y, p->target))
-		yk_fprintf(to, "<path class=\"target\" stroke=\"currentColor\" stroke-dasharray=\"4 4\" "
-			"d=\"M%d %.2fH%d\"/>\n", LEFT, pixel(&x.y, p->target), x.width - RIGHT);
+		yk_fprintf(
+			to,
+			"<path class=\"target\" stroke=\"currentColor\" stroke-dasharray=\"4 4\" "
+			"d=\"M%d %.2fH%d\"/>\n",
+			LEFT, pixel(&x.y, p->target), x.width - RIGHT);
 	legend(&x, listed, list, rows);
 	fprintf(to, "</svg>\n");
 }

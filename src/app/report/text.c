@@ -32,7 +32,8 @@ static void md_text(FILE *to, const char *s)
 			fputc(iscntrl((unsigned char)*s) ? '?' : *s, to);
 }
 
-// Text in which commands are between backquotes. '<' would begin a tag if the second quote is missing.
+// Text in which commands are between backquotes. '<' would begin a tag if the second quote is
+// missing.
 static void md_commands(FILE *to, const char *s)
 {
 	char one[2] = "";

@@ -52,7 +52,8 @@ double yk_trend(int n, const double *x, const double *y, double *z)
 		}
 	qsort(slope, slopes, sizeof *slope, by_value);
 	if (slopes)
-		middle = slopes % 2 ? slope[slopes / 2] : (slope[slopes / 2 - 1] + slope[slopes / 2]) / 2;
+		middle = slopes % 2 ? slope[slopes / 2] :
+				      (slope[slopes / 2 - 1] + slope[slopes / 2]) / 2;
 	free(slope);
 	double variance = ((double)m * (m - 1) * (2. * m + 5) - ties(m, ys)) / 18;
 	if (variance > 0 && s != 0)

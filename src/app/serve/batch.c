@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// yoke serve batch: the requests of a file, as many at once as the engine takes, answered in their order.
-// A line is appended when it is complete, so a batch that was ended goes on after the last complete line.
+// yoke serve batch: the requests of a file, as many at once as the engine takes, answered in their
+// order. A line is appended when it is complete, so a batch that was ended goes on after the last
+// complete line.
 #include "config.h"
 
 #include <errno.h>

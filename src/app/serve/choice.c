@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Assembles the text of a choice.  What it passes on depends on the tokens alone, so the parts of a stream
-// are the text of a whole reply.
+// Assembles the text of a choice.  What it passes on depends on the tokens alone, so the parts of a
+// stream are the text of a whole reply.
 #include "config.h"
 
 #include "serve/choice.h"
@@ -18,7 +18,8 @@ static int pass(void *arg, const char *text, size_t bytes)
 	return c->text.failed ? yk_fail(YOKE_ENOMEM, "no memory for a text") : 0;
 }
 
-// Passes the complete characters of `raw` on, with U+FFFD for invalid bytes.  all: also incomplete ones.
+// Passes the complete characters of `raw` on, with U+FFFD for invalid bytes.  all: also incomplete
+// ones.
 static int pass_characters(struct yk_choice *c, const struct yk_stops *stops, bool all)
 {
 	struct yk_string valid = { 0 };
@@ -43,7 +44,8 @@ static int pass_characters(struct yk_choice *c, const struct yk_stops *stops, bo
 	return e < 0 ? e : 0;
 }
 
-// A token's entry is ready when all of its text was passed on; at the end also if only its beginning was.
+// A token's entry is ready when all of its text was passed on; at the end also if only its
+// beginning was.
 static void count_ready(struct yk_choice *c)
 {
 	while (c->ready < c->entries) {

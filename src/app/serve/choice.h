@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The text of one choice as its tokens arrive.  Bytes wait while they may be a part of a character or of
-// a stop text; what was passed on is never taken back.
+// The text of one choice as its tokens arrive.  Bytes wait while they may be a part of a character
+// or of a stop text; what was passed on is never taken back.
 #ifndef YK_SERVE_CHOICE_H
 #define YK_SERVE_CHOICE_H
 

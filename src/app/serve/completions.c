@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A request for completions in the engine: a submission for each prompt, whose choices become one reply or
-// one stream.
+// A request for completions in the engine: a submission for each prompt, whose choices become one
+// reply or one stream.
 #include "config.h"
 
 #include <inttypes.h>
@@ -102,15 +102,19 @@ static bool add_token(struct completions *c, struct yk_choice *k, const struct y
 	return false;
 }
 
-// Begins choices with the prompt.  With log-probabilities all tokens but the first wait for their events.
-static void echo(struct completions *c, const struct submission *s, const struct yk_token_list *prompt)
+// Begins choices with the prompt.  With log-probabilities all tokens but the first wait for their
+// events.
+static void echo(struct completions *c, const struct submission *s,
+		 const struct yk_token_list *prompt)
 {
 	static const struct yk_stops none;
 	const size_t n = c->request.logprobs ? 1 : prompt->n;
 	for (int i = 0; i < c->request.choices; i++) {
 		struct yk_choice *k = &c->reply.choice[s->first + i];
 		for (size_t t = 0; t < n; t++) {
-			json_t *entry = c->request.logprobs ? yk_reply_first_entry(c->call.serve, prompt->id[t]) : NULL;
+			json_t *entry = c->request.logprobs ?
+						yk_reply_first_entry(c->call.serve, prompt->id[t]) :
+						NULL;
 			if (!add_token(c, k, &none, prompt->id[t], entry))
 				return;
 		}
@@ -118,7 +122,8 @@ static void echo(struct completions *c, const struct submission *s, const struct
 	}
 }
 
-static void take_prompt(struct completions *c, struct submission *s, const struct yoke_engine_event *v)
+static void take_prompt(struct completions *c, struct submission *s,
+			const struct yoke_engine_event *v)
 {
 	static const struct yk_stops none;
 	for (int i = 0; i < c->request.choices; i++) {
@@ -144,7 +149,8 @@ static void take_token(struct completions *c, struct submission *s,
 	if (k->tokens)
 		yk_metrics_observe(&serve->metrics, YK_TOKEN, now - k->last);
 	k->last = now;
-	if (!add_token(c, k, &c->request.stops, v->token, c->request.logprobs ? yk_reply_entry(serve, v) : NULL))
+	if (!add_token(c, k, &c->request.stops, v->token,
+		       c->request.logprobs ? yk_reply_entry(serve, v) : NULL))
 		return;
 	send_ready(c, s->first + v->choice);
 	if (k->stopped && s->open == 1) // of several choices each is ended by the mask
@@ -169,7 +175,9 @@ static void take_end(struct completions *c, struct submission *s, const struct y
 		fail(c);
 	} else if (!c->call.cancelled) {
 		if (yk_choice_end(k, &c->request.stops,
-				  v->reason == YOKE_ENGINE_LENGTH || c->request.none ? "length" : "stop") < 0) {
+				  v->reason == YOKE_ENGINE_LENGTH || c->request.none ?
+					  "length" :
+					  "stop") < 0) {
 			fail(c);
 		} else {
 			send_ready(c, s->first + v->choice);
@@ -207,7 +215,8 @@ static int mask(void *arg, int choice, int64_t n, const int32_t *tokens, uint32_
 
 // ---- the call ----
 
-static int64_t submit(struct completions *c, struct submission *s, const struct yk_token_list *prompt)
+static int64_t submit(struct completions *c, struct submission *s,
+		      const struct yk_token_list *prompt)
 {
 	const struct yk_completion_request *a = &c->request;
 	const struct yoke_engine_request r = {
@@ -335,9 +344,11 @@ void yk_call_completions(struct yk_serve *s, struct yk_exchange *x, bool chat)
 		yk_exchange_error(x, 500, NULL, NULL, "no memory for a request");
 		return;
 	}
-	c->call = (struct yk_serve_call){
-		.serve = s, .x = x, .kind = &completions_kind, .prompts = request.prompts, .choices = request.choices
-	};
+	c->call = (struct yk_serve_call){ .serve = s,
+					  .x = x,
+					  .kind = &completions_kind,
+					  .prompts = request.prompts,
+					  .choices = request.choices };
 	c->request = request;
 	c->reply.request = &c->request;
 	c->reply.created = (int64_t)yk_unix_seconds();

@@ -40,7 +40,8 @@ static bool take_input(void *arg, const json_t *m)
 	} else if (!json_string_length(m)) {
 		yk_exchange_error(x, 400, "input", NULL, "'input' has an empty text");
 		return false;
-	} else if (yk_embed_encode(b->tokenizer, b->settings.prompt, json_string_value(m), SIZE_MAX, in) < 0) {
+	} else if (yk_embed_encode(b->tokenizer, b->settings.prompt, json_string_value(m), SIZE_MAX,
+				   in) < 0) {
 		yk_exchange_failed(x, "input");
 		return false;
 	}
@@ -99,7 +100,8 @@ static int embed_block(struct embeddings *e)
 	struct yk_embed_text *block = e->input + e->done;
 	for (int64_t i = 0; i < n; i++)
 		block[i].index = i;
-	const int status = yk_embed_texts(s->embedder.model, &s->embedder.settings, n, block, e->vector + e->done * s->embedder.width);
+	const int status = yk_embed_texts(s->embedder.model, &s->embedder.settings, n, block,
+					  e->vector + e->done * s->embedder.width);
 	e->done += n;
 	return status;
 }
@@ -200,11 +202,13 @@ void yk_call_embeddings(struct yk_serve *s, struct yk_exchange *x)
 	bool good = read(e, o);
 	json_decref(o);
 	if (good) {
-		e->vector = calloc((size_t)e->inputs * (size_t)s->embedder.width, sizeof *e->vector);
+		e->vector =
+			calloc((size_t)e->inputs * (size_t)s->embedder.width, sizeof *e->vector);
 		good = e->vector != NULL;
 	}
 	if (good && yk_serve_arrive(s, &e->call))
 		return;
-	yk_exchange_error(x, 500, NULL, NULL, "no memory for the vectors"); // unless it has an error
+	// unless it has an error
+	yk_exchange_error(x, 500, NULL, NULL, "no memory for the vectors");
 	release(&e->call);
 }

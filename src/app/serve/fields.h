@@ -48,8 +48,8 @@ bool yk_field_real(struct yk_exchange *, const json_t *, const char *name, doubl
 		   double *to);
 bool yk_field_bool(struct yk_exchange *, const json_t *, const char *name, bool *to);
 bool yk_field_text(struct yk_exchange *, const json_t *, const char *name, const char **to);
-// The model that "model" names, by default the first one that embeds or does not.  NULL: the reply is an
-// error.
+// The model that "model" names, by default the first one that embeds or does not.  NULL: the reply
+// is an error.
 const struct yk_serve_model *yk_field_model(struct yk_serve *, struct yk_exchange *, const json_t *,
 					    bool embeds);
 // An array of token ids of a vocabulary; `param` is its name.  false: the reply is an error.

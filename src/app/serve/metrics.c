@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counts and writes metrics.  Buckets of histograms are fixed, so that scrapes of several servers add up.
+// Counts and writes metrics.  Buckets of histograms are fixed, so that scrapes of several servers
+// add up.
 #include "config.h"
 
 #include "serve/metrics.h"
@@ -132,7 +133,8 @@ char *yk_metrics_text(struct yk_metrics *m, const struct yoke_engine_stats *stat
 	for (int i = 0; i < m->requests; i++)
 		fprintf(to, "yoke_requests_total{endpoint=\"%s\",code=\"%d\"} %" PRIu64 "\n",
 			m->request[i].endpoint, m->request[i].code, m->request[i].count);
-	write_head(to, "yoke_requests_in_flight", "gauge", "Requests without a complete reply, this one included.");
+	write_head(to, "yoke_requests_in_flight", "gauge",
+		   "Requests without a complete reply, this one included.");
 	fprintf(to, "yoke_requests_in_flight %" PRId64 "\n", m->in_flight);
 	for (int h = 0; h < YK_HISTOGRAMS; h++)
 		write_histogram(to, m, h);

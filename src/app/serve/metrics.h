@@ -29,7 +29,8 @@ struct yk_metrics {
 void yk_metrics_init(struct yk_metrics *);
 void yk_metrics_fini(struct yk_metrics *);
 void yk_metrics_received(struct yk_metrics *);
-void yk_metrics_replied(struct yk_metrics *, const char *endpoint, int code); // the string must remain
+// the string must remain
+void yk_metrics_replied(struct yk_metrics *, const char *endpoint, int code);
 void yk_metrics_observe(struct yk_metrics *, enum yk_histogram, double);
 // The metrics as text, to be freed; NULL: no memory.  stats: of the engine, NULL: none.
 char *yk_metrics_text(struct yk_metrics *, const struct yoke_engine_stats *stats);

@@ -153,9 +153,10 @@ static int open_embedder(struct yk_serve *s, yoke_model *m, const char *path, ch
 	}
 	s->embedder.vocabulary = info.vocabulary;
 	s->embedder.width = info.width;
-	s->embedder.context = s->embedder.settings.max_tokens && s->embedder.settings.max_tokens < info.context ?
-				   s->embedder.settings.max_tokens :
-				   info.context;
+	s->embedder.context =
+		s->embedder.settings.max_tokens && s->embedder.settings.max_tokens < info.context ?
+			s->embedder.settings.max_tokens :
+			info.context;
 	return add_name(s, name, false, true);
 }
 

@@ -13,8 +13,8 @@ void yk_serve_free(struct yk_serve *); // NULL is allowed
 
 // ---- the computing thread (work.c) ----
 
-// Takes calls that have arrived, and computes a step.  Returns 1 if there is more to do at once, otherwise
-// 0; negative: nothing more can be computed.
+// Takes calls that have arrived, and computes a step.  Returns 1 if there is more to do at once,
+// otherwise 0; negative: nothing more can be computed.
 int yk_serve_work(struct yk_serve *);
 // Waits until a call arrives, or there are others; at most so many milliseconds.
 void yk_serve_wait(struct yk_serve *, int64_t milliseconds);

@@ -40,8 +40,8 @@ bool yk_prompt_each(struct yk_exchange *x, const json_t *m, const char *param, s
 }
 
 // Appends a prompt, whose ids the request takes, also after an error.
-static bool add(struct yk_serve *s, struct yk_exchange *x, const char *param, struct yk_token_list ids,
-		struct yk_completion_request *a)
+static bool add(struct yk_serve *s, struct yk_exchange *x, const char *param,
+		struct yk_token_list ids, struct yk_completion_request *a)
 {
 	struct yk_token_list *all = realloc(a->prompt, ((size_t)a->prompts + 1) * sizeof *all);
 	if (!all) {
@@ -81,7 +81,8 @@ static bool take_text(void *arg, const json_t *m)
 	return false;
 }
 
-bool yk_prompt_texts(struct yk_serve *s, struct yk_exchange *x, const json_t *o, struct yk_completion_request *a)
+bool yk_prompt_texts(struct yk_serve *s, struct yk_exchange *x, const json_t *o,
+		     struct yk_completion_request *a)
 {
 	struct texts t = { s, x, a };
 	const json_t *m = yk_field(o, "prompt");
@@ -196,8 +197,8 @@ bool yk_prompt_messages(struct yk_serve *s, struct yk_exchange *x, const json_t 
 						   .add_generation_prompt = 1,
 						   .variables = variables };
 	if (good &&
-	    yoke_chat_template_encode_json(s->lm.template, s->lm.tokenizer, messages, strlen(messages),
-					   &options, &ids.id, &ids.n) < 0) {
+	    yoke_chat_template_encode_json(s->lm.template, s->lm.tokenizer, messages,
+					   strlen(messages), &options, &ids.id, &ids.n) < 0) {
 		yk_exchange_failed(x, "messages");
 		good = false;
 	}
@@ -206,7 +207,8 @@ bool yk_prompt_messages(struct yk_serve *s, struct yk_exchange *x, const json_t 
 	return good && add(s, x, "messages", ids, a);
 }
 
-bool yk_prompt_format(struct yk_serve *s, struct yk_exchange *x, const json_t *o, struct yk_completion_request *a)
+bool yk_prompt_format(struct yk_serve *s, struct yk_exchange *x, const json_t *o,
+		      struct yk_completion_request *a)
 {
 	const json_t *m = yk_field(o, "response_format");
 	if (!m || yk_schema_of_format(m, s->lm.schemas, &a->schema) == 0)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes replies.  A completion and a chat differ in their names and in the form of log-probabilities.
+// Writes replies.  A completion and a chat differ in their names and in the form of
+// log-probabilities.
 #include "config.h"
 
 #include "serve/reply.h"
@@ -53,7 +54,8 @@ json_t *yk_reply_entry(struct yk_serve *s, const struct yoke_engine_event *v)
 	return NULL;
 }
 
-// The form of /v1/completions: a list for each quantity.  at: bytes of the text before these tokens.
+// The form of /v1/completions: a list for each quantity.  at: bytes of the text before these
+// tokens.
 static json_t *lists_of(const json_t *entries, int alternatives, size_t *at)
 {
 	json_t *tokens = json_array(), *values = json_array(), *tops = json_array(),
@@ -114,9 +116,9 @@ static json_t *reply(const struct yk_reply *r, bool chunk, json_t *choices, json
 {
 	const char *chat = chunk ? "chat.completion.chunk" : "chat.completion";
 	return json_pack("{s:s, s:s, s:I, s:s, s:s, s:o, s:o*}", "id", r->id, "object",
-			 r->request->chat ? chat : "text_completion", "created", (json_int_t)r->created,
-			 "model", r->request->model->name, "system_fingerprint", "yoke-" VERSION,
-			 "choices", choices, "usage", usage);
+			 r->request->chat ? chat : "text_completion", "created",
+			 (json_int_t)r->created, "model", r->request->model->name,
+			 "system_fingerprint", "yoke-" VERSION, "choices", choices, "usage", usage);
 }
 
 json_t *yk_reply_whole(const struct yk_reply *r)
@@ -130,8 +132,8 @@ json_t *yk_reply_whole(const struct yk_reply *r)
 					 "refusal");
 		json_array_append_new(choices,
 				      json_pack("{s:i, s:o, s:o, s:s?}", "index", i,
-						r->request->chat ? "message" : "text", text, "logprobs",
-						logprobs, "finish_reason", c->finish));
+						r->request->chat ? "message" : "text", text,
+						"logprobs", logprobs, "finish_reason", c->finish));
 	}
 	return reply(r, false, choices, usage_of(&r->usage));
 }

@@ -20,7 +20,8 @@ struct yk_reply {
 };
 
 // The entry of a token with log-probabilities: as in a chat's logprobs.content.
-json_t *yk_reply_first_entry(struct yk_serve *, int32_t id); // of a prompt's first token, which has no probability
+// of a prompt's first token, which has no probability
+json_t *yk_reply_first_entry(struct yk_serve *, int32_t id);
 json_t *yk_reply_entry(struct yk_serve *, const struct yoke_engine_event *);
 // The whole reply; NULL: no memory.  Takes the texts of the choices.
 json_t *yk_reply_whole(const struct yk_reply *);

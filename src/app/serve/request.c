@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks the parameters of a request for completions.  Unknown members are ignored; those that OpenAI's API
-// has and this server has not are errors, unless they have no effect.
+// Checks the parameters of a request for completions.  Unknown members are ignored; those that
+// OpenAI's API has and this server has not are errors, unless they have no effect.
 #include "config.h"
 
 #include <errno.h>
@@ -139,7 +139,8 @@ static bool read_stops(struct yk_exchange *x, const json_t *o, struct yk_complet
 	return true;
 }
 
-static bool read_bias(struct yk_serve *s, struct yk_exchange *x, json_t *o, struct yk_completion_request *a)
+static bool read_bias(struct yk_serve *s, struct yk_exchange *x, json_t *o,
+		      struct yk_completion_request *a)
 {
 	json_t *m = yk_field(o, "logit_bias"), *value;
 	const char *key;
@@ -193,7 +194,8 @@ static bool read_stream(struct yk_exchange *x, const json_t *o, struct yk_comple
 }
 
 // best_of is the number of texts from which the best n are chosen.
-static bool check_best(struct yk_exchange *x, const json_t *o, const struct yk_completion_request *a)
+static bool check_best(struct yk_exchange *x, const json_t *o,
+		       const struct yk_completion_request *a)
 {
 	int64_t best = a->choices;
 	if (!yk_field_int(x, o, "best_of", 1, 128, &best))
@@ -205,7 +207,8 @@ static bool check_best(struct yk_exchange *x, const json_t *o, const struct yk_c
 	return false;
 }
 
-static bool read_request(struct yk_serve *s, struct yk_exchange *x, json_t *o, struct yk_completion_request *a)
+static bool read_request(struct yk_serve *s, struct yk_exchange *x, json_t *o,
+			 struct yk_completion_request *a)
 {
 	a->model = yk_field_model(s, x, o, false);
 	return a->model && check_absent(x, o, a->chat) && read_sampling(x, o, a) &&
@@ -215,7 +218,8 @@ static bool read_request(struct yk_serve *s, struct yk_exchange *x, json_t *o, s
 	       (a->chat ? yk_prompt_messages(s, x, o, a) : yk_prompt_texts(s, x, o, a));
 }
 
-bool yk_completion_request_read(struct yk_serve *s, struct yk_exchange *x, bool chat, struct yk_completion_request *a)
+bool yk_completion_request_read(struct yk_serve *s, struct yk_exchange *x, bool chat,
+				struct yk_completion_request *a)
 {
 	*a = (struct yk_completion_request){
 		.chat = chat, .choices = 1, .temperature = 1, .top_p = 1, .repetition = 1

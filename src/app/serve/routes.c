@@ -68,12 +68,12 @@ static void get_models(struct yk_exchange *x, void *arg)
 	for (int i = 0; i < s->models; i++)
 		json_array_append_new(
 			data,
-			json_pack(
-				"{s:s, s:s, s:I, s:s, s:s*, s:I}", "id", s->model[i].name, "object",
-				"model", "created", (json_int_t)s->created, "owned_by", "yoke",
-				"parent", s->model[i].adapter ? s->model[0].name : NULL,
-				"max_model_len",
-				(json_int_t)(s->model[i].embeds ? s->embedder.context : s->lm.context)));
+			json_pack("{s:s, s:s, s:I, s:s, s:s*, s:I}", "id", s->model[i].name,
+				  "object", "model", "created", (json_int_t)s->created, "owned_by",
+				  "yoke", "parent", s->model[i].adapter ? s->model[0].name : NULL,
+				  "max_model_len",
+				  (json_int_t)(s->model[i].embeds ? s->embedder.context :
+								    s->lm.context)));
 	yk_exchange_json(x, 200, json_pack("{s:s, s:o}", "object", "list", "data", data));
 }
 
@@ -133,7 +133,8 @@ static void detokenize(const struct yk_serve *s, struct yk_exchange *x, const js
 		yk_exchange_error(x, 400, "tokens", NULL, "'tokens' must be an array of tokens");
 		return;
 	}
-	if (!yk_field_ids(x, m, "tokens", s->lm.tokenizer ? s->lm.vocabulary : s->embedder.vocabulary, &ids))
+	if (!yk_field_ids(x, m, "tokens",
+			  s->lm.tokenizer ? s->lm.vocabulary : s->embedder.vocabulary, &ids))
 		return;
 	if (yoke_tokenizer_decode(t, ids.id, ids.n, 0, &text, &bytes) < 0)
 		yk_exchange_failed(x, "tokens");

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// yoke serve: listens while it loads the model, serves until a signal, and answers what is in progress.
+// yoke serve: listens while it loads the model, serves until a signal, and answers what is in
+// progress.
 #include "config.h"
 
 #include <inttypes.h>
@@ -24,7 +25,8 @@ struct server {
 	char key[YK_TOKEN_BYTES];
 };
 
-// Runs on the thread that waits for signals.  Requests are refused from then on, however long the step takes.
+// Runs on the thread that waits for signals.  Requests are refused from then on, however long the
+// step takes.
 static void stop_requested(void *arg, int signal, bool again)
 {
 	struct server *v = arg;

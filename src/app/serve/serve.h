@@ -27,11 +27,11 @@ struct yk_serve_options {
 	double timeout, drain; // seconds
 };
 
-// Serves until a signal; returns 0 after SIGTERM, SIGINT or SIGHUP when all requests were answered or
-// `drain` seconds have passed.
+// Serves until a signal; returns 0 after SIGTERM, SIGINT or SIGHUP when all requests were answered
+// or `drain` seconds have passed.
 int yk_serve_run(const struct yk_serve_options *);
-// Answers the requests of a file in OpenAI's batch format, one per line, in their order.  Lines that `out`
-// has already are not answered again.  in, out: paths.
+// Answers the requests of a file in OpenAI's batch format, one per line, in their order.  Lines
+// that `out` has already are not answered again.  in, out: paths.
 int yk_serve_batch(const struct yk_serve_options *, const char *in, const char *out);
 
 #endif

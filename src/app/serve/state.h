@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The state of a server.  The threads of HTTP check requests and make prompts of them; one thread, which
-// owns the models, computes.
+// The state of a server.  The threads of HTTP check requests and make prompts of them; one thread,
+// which owns the models, computes.
 #ifndef YK_SERVE_STATE_H
 #define YK_SERVE_STATE_H
 
@@ -28,7 +28,8 @@ struct yk_serve_call;
 struct yk_serve_lm {
 	yoke_model *model; // NULL: the server has embeddings only
 	const yoke_tokenizer *tokenizer;
-	struct yk_tokenizer *pieces;     // texts of single tokens; used by the computing thread only
+	// texts of single tokens; used by the computing thread only
+	struct yk_tokenizer *pieces;
 	int64_t vocabulary, context;
 	yoke_chat_template *template;    // NULL: none
 	struct yk_schema_vocab *schemas; // of the tokens, for response_format
@@ -72,8 +73,8 @@ struct yk_serve {
 	int64_t steps; // of the engine so far
 };
 
-// Passes a call to the computing thread, and wakes it.  false: the queue is full, and the client got status 429; the call
-// remains the caller's.
+// Passes a call to the computing thread, and wakes it.  false: the queue is full, and the client
+// got status 429; the call remains the caller's.
 bool yk_serve_arrive(struct yk_serve *, struct yk_serve_call *);
 // Replies that the queue is full.
 void yk_serve_refuse(struct yk_exchange *);

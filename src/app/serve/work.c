@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The computing thread: takes calls, cancels those whose client is gone or whose time is over, computes a
-// block of embeddings and a step of the engine.
+// The computing thread: takes calls, cancels those whose client is gone or whose time is over,
+// computes a block of embeddings and a step of the engine.
 #include "config.h"
 
 #include "base/clock.h"
@@ -24,13 +24,16 @@ void yk_serve_refuse(struct yk_exchange *x)
 			  "too many requests are waiting; try again later");
 }
 
-// The prompts of a call that cannot start at once, or 1 for embeddings after others.  The caller holds the mutex.
-static int64_t waits_of(const struct yk_serve *s, const struct yk_serve_call *c, const struct yoke_engine_stats *stats)
+// The prompts of a call that cannot start at once, or 1 for embeddings after others.  The caller
+// holds the mutex.
+static int64_t waits_of(const struct yk_serve *s, const struct yk_serve_call *c,
+			const struct yoke_engine_stats *stats)
 {
 	if (c->kind->work)
 		return s->inbox.embeds > 0;
 	const int64_t free = s->is.slots - stats->running - stats->queued - s->inbox.choices;
-	const int64_t start = free > 0 ? (free + c->choices - 1) / c->choices : 0; // its first choice has a slot
+	// its first choice has a slot
+	const int64_t start = free > 0 ? (free + c->choices - 1) / c->choices : 0;
 	return c->prompts > start ? c->prompts - start : 0;
 }
 
@@ -40,7 +43,8 @@ bool yk_serve_arrive(struct yk_serve *s, struct yk_serve_call *c)
 	if (s->lm.engine)
 		yoke_engine_stats(s->lm.engine, &stats);
 	pthread_mutex_lock(&s->inbox.mutex);
-	const int64_t waits = waits_of(s, c, &stats), embeds = s->inbox.embeds > 1 ? s->inbox.embeds - 1 : 0;
+	const int64_t waits = waits_of(s, c, &stats),
+		      embeds = s->inbox.embeds > 1 ? s->inbox.embeds - 1 : 0;
 	const bool full = waits && stats.waiting + s->inbox.waiting + embeds + waits > s->is.queue;
 	if (!full) {
 		yk_exchange_keep(c->x);
@@ -70,7 +74,8 @@ void yk_serve_wait(struct yk_serve *s, int64_t milliseconds)
 	}
 	const struct timespec end = yk_deadline(1e-3 * (double)milliseconds);
 	pthread_mutex_lock(&s->inbox.mutex);
-	while (!s->inbox.woken && pthread_cond_timedwait(&s->inbox.changed, &s->inbox.mutex, &end) == 0)
+	while (!s->inbox.woken &&
+	       pthread_cond_timedwait(&s->inbox.changed, &s->inbox.mutex, &end) == 0)
 		;
 	s->inbox.woken = false;
 	pthread_mutex_unlock(&s->inbox.mutex);

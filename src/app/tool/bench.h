@@ -10,7 +10,8 @@
 // One case: the operands are created once; each run records, evaluates and synchronizes.
 struct yk_bench_case {
 	const char *suite, *name;
-	int (*make)(struct yk_bench_case *); // creates the operands; sets flops, bytes and tokens per run
+	// creates the operands; sets flops, bytes and tokens per run
+	int (*make)(struct yk_bench_case *);
 	int (*run)(struct yk_bench_case *);  // returns when the device has finished
 	void (*drop)(struct yk_bench_case *);
 	int64_t size[6]; // meaning depends on the suite
@@ -42,7 +43,8 @@ void yk_bench_launches_drop(struct yk_bench_case *);
 
 // Writes an HTML page of the results in JSON (bench_page.c). ratios: ratios of times with their
 // targets, or NULL.
-int yk_bench_page(const char *path, const json_t *devices, const json_t *ratios, const json_t *results);
+int yk_bench_page(const char *path, const json_t *devices, const json_t *ratios,
+		  const json_t *results);
 
 // The command `bench ranks` (bench_ranks.c). Returns the exit status.
 int yk_bench_ranks(int argc, char **argv);

@@ -23,7 +23,8 @@ static json_t *text(const char *format, const json_t *number)
 static void print(const json_t *o)
 {
 	char steps[64], rounds[64];
-	static const char *const keys[] = { "name", "rate", "spread", "ratio", "peak", "loss", "loss_spread" };
+	static const char *const keys[] = { "name", "rate", "spread",     "ratio",
+					    "peak", "loss", "loss_spread" };
 	static const char *const titles[] = { "",     "steps/s", "+-", "vs all off", "peak memory",
 					      "loss", "+-" };
 	json_t *list = json_array();
@@ -32,16 +33,20 @@ static void print(const json_t *o)
 	char peak[32];
 	json_array_foreach (json_object_get(o, "variants"), i, v)
 		json_array_append_new(
-			list, json_pack("{s:s, s:o, s:o, s:o, s:s, s:o, s:o}", "name", yk_cell(v, "name"), "rate",
-					text("%.4g", json_object_get(v, "steps_per_s")), "spread",
-					text("%.2g", json_object_get(v, "spread")), "ratio",
-					text("%.3f", json_object_get(v, "ratio")), "peak",
-					yk_bytes_text(peak, (uint64_t)json_integer_value(json_object_get(v, "peak_bytes"))),
-					"loss", text("%.6g", json_object_get(v, "loss")), "loss_spread",
-					text("%.2g", json_object_get(v, "loss_spread"))));
+			list,
+			json_pack("{s:s, s:o, s:o, s:o, s:s, s:o, s:o}", "name", yk_cell(v, "name"),
+				  "rate", text("%.4g", json_object_get(v, "steps_per_s")), "spread",
+				  text("%.2g", json_object_get(v, "spread")), "ratio",
+				  text("%.3f", json_object_get(v, "ratio")), "peak",
+				  yk_bytes_text(peak, (uint64_t)json_integer_value(
+							      json_object_get(v, "peak_bytes"))),
+				  "loss", text("%.6g", json_object_get(v, "loss")), "loss_spread",
+				  text("%.2g", json_object_get(v, "loss_spread"))));
 	printf("on %s, %s per variant, %s in alternation\n\n", yk_cell(o, "device"),
-	       yk_counted(steps, (long long)json_integer_value(json_object_get(o, "steps")), "step"),
-	       yk_counted(rounds, (long long)json_integer_value(json_object_get(o, "rounds")), "round"));
+	       yk_counted(steps, (long long)json_integer_value(json_object_get(o, "steps")),
+			  "step"),
+	       yk_counted(rounds, (long long)json_integer_value(json_object_get(o, "rounds")),
+			  "round"));
 	yk_table(list, "", 7, keys, titles);
 	json_decref(list);
 }
@@ -49,7 +54,8 @@ static void print(const json_t *o)
 // Default toggles for models with resolvents: their kernels and the toolbox.
 static const char *default_toggles(struct yk_config *c)
 {
-	if (strcmp(yk_config_str(c, YK_KEY_model), "bk") || yk_config_argument(c, "allow_emulated=1") < 0)
+	if (strcmp(yk_config_str(c, YK_KEY_model), "bk") ||
+	    yk_config_argument(c, "allow_emulated=1") < 0)
 		return NULL;
 	return "plan.named=0,bk_tier=mixed,precision=bf16-mixed,align=0,recompute=block,offload=optimizer";
 }

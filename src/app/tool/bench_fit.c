@@ -37,14 +37,29 @@
 	"{\"type\": \"orthogonality\", \"of\": \"less\", \"weight\": 0.1}, {\"type\": \"bce\", \"of\": \"logit\"}]," \
 	"\"metrics\": [\"roc_auc\"]"
 
-static const char small[] = "{\"data\": {\"synthetic\": \"count=200 lines=128 samples=128 bands=50\", \"batch\": 16, \"cache\": \"all\"}, "
-			    NODES ", \"trainer\": {\"max_epochs\": 5}}";
-static const char large[] = "{\"data\": {\"synthetic\": \"count=1000 lines=256 samples=256 bands=100\", \"batch\": 32}, " NODES "}";
+static const char small[] =
+	"{\"data\": {\"synthetic\": \"count=200 lines=128 samples=128 bands=50\", \"batch\": 16, \"cache\": \"all\"}, " NODES
+	", \"trainer\": {\"max_epochs\": 5}}";
+static const char large[] =
+	"{\"data\": {\"synthetic\": \"count=1000 lines=256 samples=256 bands=100\", \"batch\": 32}, " NODES
+	"}";
 
 enum { PASSES = YOKE_PIPELINE_PASSES, LIMIT = 4, KEYS = 64, SCALED = 4 };
-enum phase { LOADER, EIGEN, UPLOAD, FORWARD, BACKWARD, OPTIMIZER, JOINT, PLAN, VALIDATION, REST, PHASES };
-static const char *const names[PHASES] = { "loader", "eigen", "upload", "forward", "backward", "optimizer", "joint", "plans",
-					   "validation", "rest" };
+enum phase {
+	LOADER,
+	EIGEN,
+	UPLOAD,
+	FORWARD,
+	BACKWARD,
+	OPTIMIZER,
+	JOINT,
+	PLAN,
+	VALIDATION,
+	REST,
+	PHASES
+};
+static const char *const names[PHASES] = { "loader",    "eigen", "upload", "forward",    "backward",
+					   "optimizer", "joint", "plans",  "validation", "rest" };
 
 struct result {
 	char device[48];
@@ -125,8 +140,11 @@ static int sum_rows(yoke_profile *p, int64_t cycle, int partial, void *arg)
 
 static int train(yoke_pipeline *p, const struct yoke_training *o, struct result *r)
 {
-	const struct yoke_profile_options po = { .size = sizeof po, .flags = YOKE_PROFILE_RANGES, .active = INT64_MAX,
-						 .cycle = sum_rows, .arg = r };
+	const struct yoke_profile_options po = { .size = sizeof po,
+						 .flags = YOKE_PROFILE_RANGES,
+						 .active = INT64_MAX,
+						 .cycle = sum_rows,
+						 .arg = r };
 	yoke_profile *profile = yoke_profile_new(&po);
 	int err = profile ? yoke_pipeline_train(p, o) : yk_error_last();
 	if (!err)
@@ -145,8 +163,12 @@ static int phases(struct yk_fit_config *c, yoke_pipeline *p, yoke_dataset *set, 
 	const int64_t n = yoke_dataset_count(set), first = llround(c->split[0] * (double)n),
 		      second = llround((c->split[0] + c->split[1]) * (double)n);
 	yoke_dataset *part[2] = { first > 0 ? yoke_dataset_subset(set, 0, first, NULL) : NULL,
-				  second > first ? yoke_dataset_subset(set, first, second - first, NULL) : NULL };
-	const struct yoke_training o = { .size = sizeof o, .train = part[0], .valid = part[1], .loader = c->loader };
+				  second > first ?
+					  yoke_dataset_subset(set, first, second - first, NULL) :
+					  NULL };
+	const struct yoke_training o = {
+		.size = sizeof o, .train = part[0], .valid = part[1], .loader = c->loader
+	};
 	yoke_stats_reset_peaks();
 	r->began = yk_seconds();
 	int err = part[0] ? yoke_pipeline_fit(p, part[0], c->loader) :
@@ -182,10 +204,12 @@ static int run(const struct bench *b, const char *device, struct result *r)
 	if (!err)
 		err = yk_fit_config_data(&c);
 	yoke_profile_prepare();
-	yoke_context *ctx = err ? NULL : yk_fit_config_context(&c), *before = ctx ? yoke_use(ctx) : NULL;
+	yoke_context *ctx = err ? NULL : yk_fit_config_context(&c),
+		     *before = ctx ? yoke_use(ctx) : NULL;
 	yoke_pipeline *p = ctx ? yk_fit_config_pipeline(&c) : NULL;
 	int64_t ms = b->loader_ms;
-	yoke_dataset *set = p && ms ? yoke_dataset_map(c.set, 0, NULL, delayed_map, &ms, NULL) : NULL;
+	yoke_dataset *set =
+		p && ms ? yoke_dataset_map(c.set, 0, NULL, delayed_map, &ms, NULL) : NULL;
 	if (!p || (ms && !set))
 		err = yk_error_last();
 	if (!err) {
@@ -205,9 +229,10 @@ static int run(const struct bench *b, const char *device, struct result *r)
 
 static json_t *describe(const struct bench *b, const struct result *r)
 {
-	json_t *o = json_pack("{s:s, s:s, s:f, s:I, s:I, s:I, s:s}", "workload", b->workload, "device", r->device, "wall", r->wall, "samples",
-			      (json_int_t)r->samples, "predicted_peak", (json_int_t)r->predicted, "peak", (json_int_t)r->peak, "scaled",
-			      b->scaled[0]);
+	json_t *o = json_pack("{s:s, s:s, s:f, s:I, s:I, s:I, s:s}", "workload", b->workload,
+			      "device", r->device, "wall", r->wall, "samples",
+			      (json_int_t)r->samples, "predicted_peak", (json_int_t)r->predicted,
+			      "peak", (json_int_t)r->peak, "scaled", b->scaled[0]);
 	json_t *passes = json_array();
 	for (int i = 0; i < r->passes; i++)
 		json_array_append_new(passes, json_real(r->pass[i]));
@@ -284,8 +309,10 @@ static int measure(struct bench *b)
 	}
 	printf("%-50s", b->scaled[0]);
 	for (int i = 0; i < n; i++)
-		printf("  %s %.3f s %.1f samples/s %.2f ms %.1f MiB (planned %.1f)", r[i].device, r[i].wall, (double)r[i].samples / r[i].wall,
-		       1e3 * r[i].wall / (double)r[i].samples, (double)r[i].peak / 1048576, (double)r[i].predicted / 1048576);
+		printf("  %s %.3f s %.1f samples/s %.2f ms %.1f MiB (planned %.1f)", r[i].device,
+		       r[i].wall, (double)r[i].samples / r[i].wall,
+		       1e3 * r[i].wall / (double)r[i].samples, (double)r[i].peak / 1048576,
+		       (double)r[i].predicted / 1048576);
 	for (int i = 1; i < n; i++)
 		printf("  %.2f", r[0].wall / r[i].wall);
 	putchar('\n');
@@ -299,18 +326,27 @@ static int measure(struct bench *b)
 // is limited by the number of channels.
 static int measure_scale(struct bench *b)
 {
-	static const int batch[] = { 4, 8, 16, 32 }, channels[] = { 10, 20, 50, 100, 200 }, side[] = { 32, 64, 128, 256 };
-	const bool by_batch = !strcmp(b->scale, "batch"), by_channels = !strcmp(b->scale, "channels");
-	const int *value = by_batch ? batch : by_channels ? channels : side, n = by_channels ? 5 : 4;
+	static const int batch[] = { 4, 8, 16, 32 }, channels[] = { 10, 20, 50, 100, 200 },
+			 side[] = { 32, 64, 128, 256 };
+	const bool by_batch = !strcmp(b->scale, "batch"),
+		   by_channels = !strcmp(b->scale, "channels");
+	const int *value = by_batch    ? batch :
+			   by_channels ? channels :
+					 side,
+		  n = by_channels ? 5 : 4;
 	int err = 0;
 	for (int i = 0; i < n && !err; i++) {
-		const int lines = by_batch || by_channels ? 128 : value[i], bands = by_channels ? value[i] : 50;
+		const int lines = by_batch || by_channels ? 128 : value[i],
+			  bands = by_channels ? value[i] : 50;
 		char (*to)[sizeof *b->scaled] = b->scaled;
 		if (by_batch)
 			snprintf(*to++, sizeof *to, "data.batch=%d", value[i]);
-		snprintf(*to++, sizeof *to, "data.synthetic=count=%" PRId64 " lines=%d samples=%d bands=%d", b->count, lines, lines, bands);
+		snprintf(*to++, sizeof *to,
+			 "data.synthetic=count=%" PRId64 " lines=%d samples=%d bands=%d", b->count,
+			 lines, lines, bands);
 		for (int k = 0; k < 2 && bands < 20 && !strcmp(b->workload, "small"); k++)
-			snprintf(*to++, sizeof *to, "nodes.%s.k=%d", k ? "less" : "pca", k ? bands / 2 : bands);
+			snprintf(*to++, sizeof *to, "nodes.%s.k=%d", k ? "less" : "pca",
+				 k ? bands / 2 : bands);
 		err = measure(b);
 	}
 	return err;
@@ -331,8 +367,11 @@ static int parse(struct bench *b, int argc, char **argv)
 			b->list = argv[i] + 8;
 		} else if (!strncmp(argv[i], "scale=", 6)) {
 			b->scale = argv[i] + 6;
-			if (strcmp(b->scale, "batch") && strcmp(b->scale, "channels") && strcmp(b->scale, "side"))
-				return yk_usage("bench fit", "scale=%s: must be batch, channels or side", b->scale);
+			if (strcmp(b->scale, "batch") && strcmp(b->scale, "channels") &&
+			    strcmp(b->scale, "side"))
+				return yk_usage("bench fit",
+						"scale=%s: must be batch, channels or side",
+						b->scale);
 		} else if (!strncmp(argv[i], "loader_ms=", 10)) {
 			if (yk_option_number(argv[i] + 10, &n) < 0 || n > 100000)
 				return yk_usage(
@@ -346,7 +385,8 @@ static int parse(struct bench *b, int argc, char **argv)
 						"'%s': must be a number of cubes from 2 to 1000000",
 						argv[i]);
 			b->count = (int64_t)n;
-		} else if (equals && memchr(argv[i], '.', (size_t)(equals - argv[i])) && b->keys < KEYS) {
+		} else if (equals && memchr(argv[i], '.', (size_t)(equals - argv[i])) &&
+			   b->keys < KEYS) {
 			b->key[b->keys++] = argv[i];
 		} else {
 			return yk_usage("bench fit",
@@ -370,9 +410,11 @@ int yk_bench_fit(int argc, char **argv)
 	if (b.json && !json)
 		return yk_failed("bench fit");
 	b.results = json_array();
-	int err = b.results ? b.scale ? measure_scale(&b) : measure(&b) : yk_fail(YOKE_ENOMEM, "out of memory for results");
+	int err = b.results ? b.scale ? measure_scale(&b) : measure(&b) :
+			      yk_fail(YOKE_ENOMEM, "out of memory for results");
 	if (!err && json)
-		err = yk_json_end(json, json_pack("{s:s, s:O}", "version", yoke_version(), "results", b.results));
+		err = yk_json_end(json, json_pack("{s:s, s:O}", "version", yoke_version(),
+						  "results", b.results));
 	json_decref(b.results);
 	return err ? yk_failed("bench fit") : YK_DONE;
 }

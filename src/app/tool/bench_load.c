@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Clients are threads with a connection each, which take the next request when they are done with one.  What a
-// request contains follows from the seed and its number, whichever client sends it.
+// Clients are threads with a connection each, which take the next request when they are done with
+// one.  What a request contains follows from the seed and its number, whichever client sends it.
 #include "config.h"
 
 #include "tool/bench_load.h"

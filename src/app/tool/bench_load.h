@@ -45,8 +45,8 @@ struct yk_load_result {
 	int64_t gaps;
 };
 
-// Runs the load.  A request that fails is counted; an error is one that ends the measurement.  The caller frees
-// the arrays.
+// Runs the load.  A request that fails is counted; an error is one that ends the measurement.  The
+// caller frees the arrays.
 int yk_load_run(const struct yk_load *, struct yk_load_result *);
 
 #endif

@@ -48,12 +48,17 @@ int yk_bench_copy_make(struct yk_bench_case *c)
 	x->device = yk_current()->device;
 	x->bytes = (uint64_t)c->size[2];
 	c->bytes = (double)x->bytes * (on ? 2 : 1); // a copy on the device reads and writes
-	int e = yk_queue_new(x->device, on ? YOKE_QUEUE_COMPUTE : c->size[0] == YK_COPY_UP ? YOKE_QUEUE_UP : YOKE_QUEUE_DOWN,
+	int e = yk_queue_new(x->device,
+			     on                       ? YOKE_QUEUE_COMPUTE :
+			     c->size[0] == YK_COPY_UP ? YOKE_QUEUE_UP :
+							YOKE_QUEUE_DOWN,
 			     &x->queue);
 	for (int i = 0; i < (on ? 2 : 1) && e == 0; i++) {
-		e = x->device->ops->segment_new(x->device->index, YOKE_SEGMENT_DEVICE, x->bytes, &x->segment[i]);
+		e = x->device->ops->segment_new(x->device->index, YOKE_SEGMENT_DEVICE, x->bytes,
+						&x->segment[i]);
 		if (e == 0)
-			e = x->device->ops->fill(x->queue->handle, x->segment[i], 0, x->bytes, &zero, 1);
+			e = x->device->ops->fill(x->queue->handle, x->segment[i], 0, x->bytes,
+						 &zero, 1);
 		if (e < 0)
 			yk_fail(e, "out of memory on %s for a copy", x->device->id);
 	}
@@ -66,9 +71,11 @@ int yk_bench_copy_run(struct yk_bench_case *c)
 {
 	struct copy *x = c->state;
 	const struct yoke_backend *ops = x->device->ops;
-	int e = c->size[0] == YK_COPY_UP   ? ops->put(x->queue->handle, x->segment[0], 0, x->host, x->bytes) :
-		c->size[0] == YK_COPY_DOWN ? ops->get(x->queue->handle, x->segment[0], 0, x->host, x->bytes) :
-					     ops->copy(x->queue->handle, x->segment[1], 0, x->segment[0], 0, x->bytes);
+	int e = c->size[0] == YK_COPY_UP ?
+			ops->put(x->queue->handle, x->segment[0], 0, x->host, x->bytes) :
+		c->size[0] == YK_COPY_DOWN ?
+			ops->get(x->queue->handle, x->segment[0], 0, x->host, x->bytes) :
+			ops->copy(x->queue->handle, x->segment[1], 0, x->segment[0], 0, x->bytes);
 	if (e < 0)
 		return yk_fail(e, "a copy on %s failed", x->device->id);
 	return yk_queue_wait(x->queue);

@@ -23,7 +23,16 @@
 #include "tool/tool.h"
 #include "train/trial.h"
 
-enum { SIZES = 16, SAMPLES = 9, WARM = 2, MIN_SIZE = 8, GROW = 8, TIMES = 1000, COPIES = 2, WAYS = YK_BY_SHARED + 3 + COPIES };
+enum {
+	SIZES = 16,
+	SAMPLES = 9,
+	WARM = 2,
+	MIN_SIZE = 8,
+	GROW = 8,
+	TIMES = 1000,
+	COPIES = 2,
+	WAYS = YK_BY_SHARED + 3 + COPIES
+};
 #define SAMPLE_S 0.02
 #define LIMIT ((uint64_t)256 << 20)
 
@@ -160,14 +169,21 @@ static int measure_ways(yoke_group *world, void *arg)
 {
 	struct bench *b = arg;
 	const int r = yoke_group_rank(world);
-	struct rank_state m = { .b = b, .world = world, .in = calloc((size_t)b->n, sizeof(float)),
-			  .out = calloc((size_t)b->n, sizeof(float)), .x = yoke_variable("x", yoke_f32, 1, &b->n) };
+	struct rank_state m = { .b = b,
+				.world = world,
+				.in = calloc((size_t)b->n, sizeof(float)),
+				.out = calloc((size_t)b->n, sizeof(float)),
+				.x = yoke_variable("x", yoke_f32, 1, &b->n) };
 	b->in[r] = m.in;
 	b->out[r] = m.out;
 	for (int i = 0; i < b->ways; i++) {
 		m.times[i] = WARM;
-		m.task[i] = (struct yk_task){ .group = world, .what = YK_DO_ALL_REDUCE, .kind = YOKE_REDUCE_SUM,
-					      .dtype = yoke_f32, .tensors = 1, .count = &b->n };
+		m.task[i] = (struct yk_task){ .group = world,
+					      .what = YK_DO_ALL_REDUCE,
+					      .kind = YOKE_REDUCE_SUM,
+					      .dtype = yoke_f32,
+					      .tensors = 1,
+					      .count = &b->n };
 		yk_task_name(&m.task[i], NULL);
 	}
 	int e = !m.x          ? yoke_error_code() :
@@ -200,14 +216,16 @@ static void row(struct bench *b, const char *name, double *samples, double hand)
 	char ratio[24] = "";
 	if (hand > 0)
 		snprintf(ratio, sizeof ratio, "%8.2f", hand / median);
-	printf("%12.0f  %-9s %12.2f us %9.3f GB/s %9.3f GB/s %s\n", bytes, name, 1e6 * median, 1e-9 * algbw, 1e-9 * busbw,
-	       ratio);
-	json_array_append_new(b->results, json_pack("{s:I, s:s, s:f, s:f, s:f, s:f}", "bytes", (json_int_t)bytes,
-						    "algorithm", name, "median_s", median, "spread_s", spread,
-						    "algbw", algbw, "busbw", busbw));
+	printf("%12.0f  %-9s %12.2f us %9.3f GB/s %9.3f GB/s %s\n", bytes, name, 1e6 * median,
+	       1e-9 * algbw, 1e-9 * busbw, ratio);
+	json_array_append_new(b->results,
+			      json_pack("{s:I, s:s, s:f, s:f, s:f, s:f}", "bytes",
+					(json_int_t)bytes, "algorithm", name, "median_s", median,
+					"spread_s", spread, "algbw", algbw, "busbw", busbw));
 }
 
-static void add_way(struct bench *b, const char *name, const char *algorithm, int (*one)(struct rank_state *, int))
+static void add_way(struct bench *b, const char *name, const char *algorithm,
+		    int (*one)(struct rank_state *, int))
 {
 	b->way[b->ways++] = (struct way){ .name = name, .algorithm = algorithm, .one = one };
 }
@@ -222,8 +240,11 @@ static int measure(struct bench *b, uint64_t bytes)
 	if (!b->processes)
 		add_way(b, "by hand", "", hand_written);
 	for (int how = 0; how < YK_BY_SHARED; how++) {
-		const struct yk_schedule_request w = { .what = YK_DO_ALL_REDUCE, .how = (uint8_t)how, .ranks = (uint32_t)b->ranks,
-						    .node = b->ranks > 2 ? 2 : (uint32_t)b->ranks };
+		const struct yk_schedule_request w = { .what = YK_DO_ALL_REDUCE,
+						       .how = (uint8_t)how,
+						       .ranks = (uint32_t)b->ranks,
+						       .node = b->ranks > 2 ? 2 :
+							       (uint32_t)b->ranks };
 		if (yk_schedule_exists(&w))
 			add_way(b, yk_algorithm_name[how], yk_algorithm_name[how], direct_call);
 	}
@@ -231,7 +252,8 @@ static int measure(struct bench *b, uint64_t bytes)
 	add_way(b, "in a plan", "", in_plan);
 	add_way(b, "down", "", down); // copies to the host, if the device is not the CPU
 	add_way(b, "up", "", up);
-	const int e = b->world ? measure_ways(b->world, b) : yoke_group_run(b->ranks, NULL, measure_ways, b);
+	const int e = b->world ? measure_ways(b->world, b) :
+				 yoke_group_run(b->ranks, NULL, measure_ways, b);
 	yoke_setting_set("dist.algorithm", "");
 	if (e < 0 || (b->world && yoke_group_rank(b->world)))
 		return e;
@@ -256,7 +278,8 @@ static int parse_sizes(struct bench *b, const char *text)
 		memcpy(one, text, n);
 		one[n] = '\0';
 		uint64_t *to = &b->bytes[b->sizes++];
-		if (yk_option_number(one, to) < 0 || *to < MIN_SIZE || *to > LIMIT || *to % sizeof(float))
+		if (yk_option_number(one, to) < 0 || *to < MIN_SIZE || *to > LIMIT ||
+		    *to % sizeof(float))
 			return -1;
 		text += n;
 		if (!*text)
@@ -269,7 +292,8 @@ static int parse_sizes(struct bench *b, const char *text)
 static void usual_sizes(struct bench *b, uint64_t max)
 {
 	b->sizes = 0;
-	for (uint64_t bytes = MIN_SIZE; bytes <= max; bytes = bytes * GROW > LIMIT && bytes < LIMIT ? LIMIT : bytes * GROW)
+	for (uint64_t bytes = MIN_SIZE; bytes <= max;
+	     bytes = bytes * GROW > LIMIT && bytes < LIMIT ? LIMIT : bytes * GROW)
 		b->bytes[b->sizes++] = bytes;
 }
 
@@ -319,12 +343,13 @@ static int table(struct bench *b)
 	int e = first && b->json && !json ? YOKE_EIO : 0;
 	if (first)
 		printf("all_reduce sum f32, %d ranks, %s\n%12s  %-9s %15s %14s %14s %s\n", b->ranks,
-		       b->processes ? "processes" : "threads", "bytes", "by", "time", "algbw", "busbw",
-		       b->processes ? "" : "vs by hand");
+		       b->processes ? "processes" : "threads", "bytes", "by", "time", "algbw",
+		       "busbw", b->processes ? "" : "vs by hand");
 	for (int i = 0; e == 0 && i < b->sizes; i++)
 		e = measure(b, b->bytes[i]);
 	if (e == 0 && json)
-		e = yk_json_end(json, json_pack("{s:s, s:i, s:O}", "version", yoke_version(), "ranks", b->ranks, "results", b->results));
+		e = yk_json_end(json, json_pack("{s:s, s:i, s:O}", "version", yoke_version(),
+						"ranks", b->ranks, "results", b->results));
 	return e;
 }
 
@@ -365,7 +390,9 @@ int yk_bench_ranks(int argc, char **argv)
 	if (e == 0 && place) {
 		e = as_process(&b, started);
 		json_decref(b.results);
-		return e == 0 ? YK_DONE : yk_process_failed() ? YK_FAILED : yk_failed("bench ranks");
+		return e == 0              ? YK_DONE :
+		       yk_process_failed() ? YK_FAILED :
+					     yk_failed("bench ranks");
 	}
 	if (e == 0)
 		e = yk_ranks_divide_cpu(b.ranks);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// yoke bench serve: requests per second, tokens per second and latencies of a server with OpenAI's API: one that
-// runs already, or `yoke serve` of a model, which is started as a child process on a free port of loopback.
+// yoke bench serve: requests per second, tokens per second and latencies of a server with OpenAI's
+// API: one that runs already, or `yoke serve` of a model, which is started as a child process on a
+// free port of loopback.
 #include "config.h"
 
 #include <errno.h>

@@ -35,7 +35,8 @@ static int finish(yoke_scope *s, yoke_tensor *y)
 }
 
 // Creates n variables of these shapes with uniform random values.
-static int make_operands_of(struct yk_bench_case *c, int dtype, int n, const int *rank, const int64_t (*dims)[4])
+static int make_operands_of(struct yk_bench_case *c, int dtype, int n, const int *rank,
+			    const int64_t (*dims)[4])
 {
 	struct operands *o = calloc(1, sizeof *o);
 	int e = 0;
@@ -195,7 +196,9 @@ static struct yoke_adamw adamw(void)
 static int make_adamw(struct yk_bench_case *c)
 {
 	const int rank[4] = { 1, 1, 1, 1 };
-	const int64_t dims[4][4] = { { c->size[0] }, { c->size[0] }, { c->size[0] }, { c->size[0] } };
+	const int64_t dims[4][4] = {
+		{ c->size[0] }, { c->size[0] }, { c->size[0] }, { c->size[0] }
+	};
 
 	c->bytes = 28.0 * (double)c->size[0]; // four arrays read, three written
 	return make_operands(c, 4, rank, dims);
@@ -244,7 +247,9 @@ static int make_attention_bf16(struct yk_bench_case *c)
 {
 	const int64_t b = c->size[0], t = c->size[1], h = c->size[2], d = c->size[3];
 	const int rank[4] = { 4, 4, 4, 4 };
-	const int64_t dims[4][4] = { { b, t, h, d }, { b, t, h, d }, { b, t, h, d }, { b, t, h, d } };
+	const int64_t dims[4][4] = {
+		{ b, t, h, d }, { b, t, h, d }, { b, t, h, d }, { b, t, h, d }
+	};
 
 	c->flops = (c->size[4] ? 7.0 : 2.0) * (double)(b * h) * (double)t * (double)t * (double)d;
 	c->bytes = (c->size[4] ? 16.0 : 8.0) * (double)(b * t * h * d);
@@ -255,7 +260,8 @@ static int run_attention_gradient(struct yk_bench_case *c)
 {
 	struct operands *o = c->state;
 	yoke_scope *s = yoke_scope_begin("attention");
-	yoke_tensor *y = yoke_attention(o->x[0], o->x[1], o->x[2], YOKE_NONE, 1, 0, 0), *g[3] = { NULL };
+	yoke_tensor *y = yoke_attention(o->x[0], o->x[1], o->x[2], YOKE_NONE, 1, 0, 0),
+		    *g[3] = { NULL };
 
 	if (yoke_grad_from(1, &y, &o->x[3], 3, o->x, g) < 0)
 		g[0] = NULL;
@@ -331,8 +337,11 @@ static int make_states(struct training *t)
 // size: layers, heads, embed, context, batch; 256 tokens in the vocabulary
 static int make_model(struct yk_bench_case *c, bool trains)
 {
-	const struct yk_model_shape shape = { .vocab = 256, .context = c->size[3], .layers = c->size[0],
-					.heads = c->size[1], .embed = c->size[2] };
+	const struct yk_model_shape shape = { .vocab = 256,
+					      .context = c->size[3],
+					      .layers = c->size[0],
+					      .heads = c->size[1],
+					      .embed = c->size[2] };
 	const int64_t dims[2] = { c->size[4], c->size[3] };
 	struct training *t = calloc(1, sizeof *t);
 	int64_t weights = 12 * c->size[0] * c->size[2] * c->size[2] + 256 * c->size[2];
@@ -437,12 +446,22 @@ struct yk_bench_case yk_cases[] = {
 	MAP("add, 2^24", run_add, 1 << 24),
 	MAP("gelu(a + b), 2^22", run_gelu, 1 << 22),
 	{
-		.suite = "map", .name = "add, 2^27", .make = make_map, .run = run_add, .drop = drop_operands,
-		.size = { 1 << 27 }, .accelerator = true,
+		.suite = "map",
+		.name = "add, 2^27",
+		.make = make_map,
+		.run = run_add,
+		.drop = drop_operands,
+		.size = { 1 << 27 },
+		.accelerator = true,
 	},
 	{
-		.suite = "map", .name = "gelu(a + b), 2^27", .make = make_map, .run = run_gelu, .drop = drop_operands,
-		.size = { 1 << 27 }, .accelerator = true,
+		.suite = "map",
+		.name = "gelu(a + b), 2^27",
+		.make = make_map,
+		.run = run_gelu,
+		.drop = drop_operands,
+		.size = { 1 << 27 },
+		.accelerator = true,
 	},
 #define ROWS(title, fn, bytes) \
 	{ \
@@ -460,7 +479,11 @@ struct yk_bench_case yk_cases[] = {
 	MORE_ROWS("sum of columns, 2^16 x 1024", run_sum_of_columns, 4),
 	MORE_ROWS("rms norm, 2^16 x 1024", run_rms_norm, 8),
 	{
-		.suite = "rows", .name = "adamw, 2^24", .make = make_adamw, .run = run_adamw, .drop = drop_operands,
+		.suite = "rows",
+		.name = "adamw, 2^24",
+		.make = make_adamw,
+		.run = run_adamw,
+		.drop = drop_operands,
 		.size = { 1 << 24 },
 	},
 #define ATTENTION(title, ...) \
@@ -477,9 +500,11 @@ struct yk_bench_case yk_cases[] = {
 		.size = { __VA_ARGS__ }, .accelerator = true \
 	}
 	ATTENTION_BF16("B 8 T 1024 H 12 D 64 bf16", run_attention, 8, 1024, 12, 64),
-	ATTENTION_BF16("B 8 T 1024 H 12 D 64 bf16 +grad", run_attention_gradient, 8, 1024, 12, 64, 1),
+	ATTENTION_BF16("B 8 T 1024 H 12 D 64 bf16 +grad", run_attention_gradient, 8, 1024, 12, 64,
+		       1),
 	ATTENTION_BF16("B 4 T 4096 H 16 D 128 bf16", run_attention, 4, 4096, 16, 128),
-	ATTENTION_BF16("B 4 T 4096 H 16 D 128 bf16 +grad", run_attention_gradient, 4, 4096, 16, 128, 1),
+	ATTENTION_BF16("B 4 T 4096 H 16 D 128 bf16 +grad", run_attention_gradient, 4, 4096, 16, 128,
+		       1),
 #define RESOLVENT(title, ...) \
 	{ \
 		.suite = "resolvent", .name = title, .make = make_resolvent, .run = run_resolvent, .drop = drop_operands, \
@@ -510,25 +535,47 @@ struct yk_bench_case yk_cases[] = {
 	COPY("to the host, pinned", YK_COPY_DOWN, 1),
 	COPY("copy on the device", YK_COPY_ON, 0),
 	{
-		.suite = "memory", .name = "c = a + b, 12 B an element", .make = make_map, .run = run_add,
-		.drop = drop_operands, .size = { 1 << 25 },
+		.suite = "memory",
+		.name = "c = a + b, 12 B an element",
+		.make = make_map,
+		.run = run_add,
+		.drop = drop_operands,
+		.size = { 1 << 25 },
 	},
 	{
-		.suite = "launches", .name = "40 layers of 64 x 64", .make = yk_bench_launches_make,
-		.run = yk_bench_launches_run, .drop = yk_bench_launches_drop, .size = { 64 },
+		.suite = "launches",
+		.name = "40 layers of 64 x 64",
+		.make = yk_bench_launches_make,
+		.run = yk_bench_launches_run,
+		.drop = yk_bench_launches_drop,
+		.size = { 64 },
 	},
 #define SCALING(batch) \
 	{ \
-		.suite = "scaling", .name = "train, batch " #batch, .make = make_train, .run = run_train, \
-		.drop = drop_train, .size = { 2, 4, 128, 128, batch }, .x = batch, .samples = batch \
+		.suite = "scaling", .name = "train, batch " #batch, .make = make_train, \
+		.run = run_train, .drop = drop_train, .size = { 2, 4, 128, 128, batch }, \
+		.x = batch, .samples = batch \
 	}
-	SCALING(4), SCALING(8), SCALING(16), SCALING(32), SCALING(64),
+	SCALING(4),
+	SCALING(8),
+	SCALING(16),
+	SCALING(32),
+	SCALING(64),
 #define BATCH(batch) \
 	{ \
-		.suite = "batch", .name = "forward, batch " #batch, .make = make_forward, .run = run_forward, \
-		.drop = drop_train, .size = { 2, 4, 128, 128, batch }, .x = batch, .samples = batch, \
-		.fits = forward_fits \
+		.suite = "batch", .name = "forward, batch " #batch, .make = make_forward, \
+		.run = run_forward, .drop = drop_train, .size = { 2, 4, 128, 128, batch }, \
+		.x = batch, .samples = batch, .fits = forward_fits \
 	}
-	BATCH(1), BATCH(2), BATCH(4), BATCH(8), BATCH(16), BATCH(32), BATCH(64), BATCH(128), BATCH(256), BATCH(512),
+	BATCH(1),
+	BATCH(2),
+	BATCH(4),
+	BATCH(8),
+	BATCH(16),
+	BATCH(32),
+	BATCH(64),
+	BATCH(128),
+	BATCH(256),
+	BATCH(512),
 	{ 0 },
 };

@@ -14,7 +14,8 @@ struct yk_chat {
 	const yoke_tokenizer *tokenizer;
 	yoke_chat_template *template;
 	json_t *messages; // [{"role":, "content":}, ..]
-	size_t first; // messages before it do not fit the context; the system message does not count
+	// messages before it do not fit the context; the system message does not count
+	size_t first;
 	struct yk_generation *generation; // its cache holds the beginning of the next prompt
 	int64_t answers;                  // so far; each has its own random numbers
 	int64_t prompt;                   // tokens of the last one

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Edits lines of a terminal with libedit.  Characters are read here, with poll, so that Ctrl-C ends the line.
+// Edits lines of a terminal with libedit.  Characters are read here, with poll, so that Ctrl-C ends
+// the line.
 #include "config.h"
 
 #include "tool/chat_edit.h"
@@ -140,7 +141,8 @@ int yk_chat_edit_line(struct yk_chat_edit *e, const char *prompt, struct yk_stri
 	e->end = YK_READ_END;
 	e->failed = 0;
 	el_resize(e->line); // the terminal may have another size now
-	// before the prompt: libedit does it after, and a Ctrl-D typed between the two would be lost
+	// before the prompt: libedit does it after, and a Ctrl-D typed between the two would be
+	// lost
 	el_set(e->line, EL_PREP_TERM, 1);
 	const char *s = el_gets(e->line, &n);
 	*what = s && n > 0 ? YK_READ_MESSAGE : e->end;

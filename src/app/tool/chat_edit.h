@@ -9,8 +9,8 @@
 enum yk_chat_read { YK_READ_MESSAGE, YK_READ_INTERRUPT, YK_READ_END };
 struct yk_chat_edit;
 
-// NULL: yoke was built without libedit, standard input or standard error is no terminal, or the editor cannot be
-// set up; then lines are read as they are.
+// NULL: yoke was built without libedit, standard input or standard error is no terminal, or the
+// editor cannot be set up; then lines are read as they are.
 struct yk_chat_edit *yk_chat_edit_new(struct yk_interrupts *);
 void yk_chat_edit_free(struct yk_chat_edit *); // NULL is allowed
 // Replaces *to by a line without its end, and adds it to the history.  YK_READ_MESSAGE: a line was

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads messages from standard input, with a line editor on a terminal, else with poll, so that Ctrl-C at a prompt
-// is noticed.
+// Reads messages from standard input, with a line editor on a terminal, else with poll, so that
+// Ctrl-C at a prompt is noticed.
 #include "config.h"
 
 #include "tool/chat_input.h"

@@ -30,8 +30,9 @@ struct yk_chat_input {
 
 void yk_chat_input_begin(struct yk_chat_input *, struct yk_interrupts *);
 void yk_chat_input_end(struct yk_chat_input *);
-// Reads a message: a line; several, each but the last with a backslash at its end; or the lines between
-// """ and """.  Prompts on a terminal.  ERANGE: it has more than 1 MiB, and was skipped; EIO.
+// Reads a message: a line; several, each but the last with a backslash at its end; or the lines
+// between """ and """.  Prompts on a terminal.  ERANGE: it has more than 1 MiB, and was skipped;
+// EIO.
 int yk_chat_read(struct yk_chat_input *, struct yk_string *to, enum yk_chat_read *what);
 
 #endif

@@ -19,7 +19,10 @@ static int parse_every(const char *text, uint64_t *k, uint64_t *n)
 		return -1;
 	memcpy(first, text, length);
 	first[length] = '\0';
-	return yk_option_number(first, k) < 0 || yk_option_number(text + length + 1, n) < 0 || *k >= *n ? -1 : 0;
+	return yk_option_number(first, k) < 0 || yk_option_number(text + length + 1, n) < 0 ||
+			       *k >= *n ?
+		       -1 :
+		       0;
 }
 
 int yk_check_device(int argc, char **argv)

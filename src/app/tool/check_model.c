@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// yoke check model: checks that a model trains correctly on this machine. Each section prints one line
-// with its result.
+// yoke check model: checks that a model trains correctly on this machine. Each section prints one
+// line with its result.
 #include "config.h"
 
 #include <inttypes.h>
@@ -39,7 +39,8 @@ int yk_self_result(struct yk_self *s, enum yk_model_verdict verdict, const char 
 	return 0;
 }
 
-int yk_self_with(struct yk_self *s, const char *backend, int n, const char *const *keys, yk_self_fn *fn)
+int yk_self_with(struct yk_self *s, const char *backend, int n, const char *const *keys,
+		 yk_self_fn *fn)
 {
 	struct yk_config own;
 	int e = yk_config_with(s->config, n, keys, &own);
@@ -82,7 +83,9 @@ int yk_self_steps(struct yk_trainer *t, int n, double *loss)
 static int cpu_steps(struct yk_self *s, struct yk_trainer *t)
 {
 	int e = yk_self_steps(t, STEPS, s->loss);
-	return e < 0 ? e : yk_self_result(s, s->loss[1] < 1.1 * s->loss[0], "loss %.6f, then %.6f", s->loss[0], s->loss[1]);
+	return e < 0 ? e :
+		       yk_self_result(s, s->loss[1] < 1.1 * s->loss[0], "loss %.6f, then %.6f",
+				      s->loss[0], s->loss[1]);
 }
 
 static int device_steps(struct yk_self *s, struct yk_trainer *t)
@@ -135,13 +138,15 @@ static yoke_tensor *windows(const struct yk_trainer *t)
 	const int64_t vocab = t->replica.net->shape.vocab;
 	for (int64_t i = 0; ids && i < n; i++)
 		ids[i] = (int32_t)(i * 7919 % 251 % vocab);
-	yoke_tensor *x = ids ? yoke_from(yoke_i32, 2, (int64_t[]){ t->batch, t->context + 1 }, ids) : NULL;
+	yoke_tensor *x =
+		ids ? yoke_from(yoke_i32, 2, (int64_t[]){ t->batch, t->context + 1 }, ids) : NULL;
 	free(ids);
 	return x;
 }
 
 // Loss with the parameters moved along the gradient.
-static int loss_at(struct yk_trainer *t, const struct values *p, const struct values *g, double step_of, double *loss)
+static int loss_at(struct yk_trainer *t, const struct values *p, const struct values *g,
+		   double step_of, double *loss)
 {
 	const struct yk_parameters *ps = &t->replica.net->params;
 	float l = NAN;
@@ -258,9 +263,11 @@ static int profile(struct yk_self *s, struct yk_trainer *t)
 		return e;
 	for (int k = 0; k <= YK_BUSY_OTHER; k++)
 		computed += 1e-9 * (double)r.sum[0][k].ns;
-	const bool good = r.launches > 0 && r.sum[0][YK_BUSY_CONTRACT].count > 0 && computed <= 1.01 * r.wall;
-	return yk_self_result(s, good, "%s, %.3f ms of compute in %.3f ms%s", yk_counted(launches, (long long)r.launches, "launch"), 1e3 * computed, 1e3 * r.wall,
-		   r.timed[0] ? "" : ", not timed");
+	const bool good =
+		r.launches > 0 && r.sum[0][YK_BUSY_CONTRACT].count > 0 && computed <= 1.01 * r.wall;
+	return yk_self_result(s, good, "%s, %.3f ms of compute in %.3f ms%s",
+			      yk_counted(launches, (long long)r.launches, "launch"), 1e3 * computed,
+			      1e3 * r.wall, r.timed[0] ? "" : ", not timed");
 }
 
 static int timing(struct yk_self *s, struct yk_trainer *t)
@@ -309,7 +316,8 @@ static void selftest(struct yk_config *c, bool *well)
 	struct yk_self s = { .config = c };
 	char experts[40];
 	const char *every = experts;
-	snprintf(experts, sizeof experts, "active_experts=%" PRId64, yk_config_int(c, YK_KEY_experts));
+	snprintf(experts, sizeof experts, "active_experts=%" PRId64,
+		 yk_config_int(c, YK_KEY_experts));
 	*well = true;
 	for (size_t i = 0; i < sizeof sections / sizeof *sections; i++) {
 		const struct section *of = &sections[i];
@@ -317,8 +325,10 @@ static void selftest(struct yk_config *c, bool *well)
 			continue;
 		s.verdict = YK_SELF_FAIL;
 		// top-k routing is discontinuous, so gradients are checked with all experts active
-		const bool all = resolvents && (of->run == cpu_gradients || of->run == device_gradients);
-		int e = of->alone ? of->alone(&s) : yk_self_with(&s, of->cpu ? "cpu" : NULL, all, &every, of->run);
+		const bool all =
+			resolvents && (of->run == cpu_gradients || of->run == device_gradients);
+		int e = of->alone ? of->alone(&s) :
+				    yk_self_with(&s, of->cpu ? "cpu" : NULL, all, &every, of->run);
 		if (e < 0)
 			yk_self_result(&s, YK_SELF_FAIL, "%.300s", yoke_error());
 		yoke_error_clear();
@@ -340,7 +350,10 @@ static int text_make(const struct yk_config *c, char path[4096])
 	int fd = mkstemp(path);
 	FILE *f = fd < 0 ? NULL : fdopen(fd, "w");
 	for (int64_t i = 0; f && i < words; i++)
-		fprintf(f, "%s%c", (const char *[]){ "a", "short", "text", "of", "few", "words" }[i * 7919 % 6], i % 9 ? ' ' : '\n');
+		fprintf(f, "%s%c",
+			(const char *[]){ "a", "short", "text", "of", "few",
+					  "words" }[i * 7919 % 6],
+			i % 9 ? ' ' : '\n');
 	if (f && fclose(f) == 0)
 		return 0;
 	return yk_fail(YOKE_EIO, "selftest: cannot create '%s'", path);
@@ -351,8 +364,9 @@ static int text_make(const struct yk_config *c, char path[4096])
 static int configure(int argc, char **argv, struct yk_config *to, char text[4096])
 {
 	static const char *const small[] = { "layers=2", "heads=2", "embed=32", "context=16" };
-	const char *const plain[] = { "batch=2", "accumulate=1", "dropout=0", "precision=fp32", "steps=100", "epochs=0",
-				      "warmup=1", "schedule=constant", "valid=0", "workers=0" };
+	const char *const plain[] = { "batch=2",   "accumulate=1", "dropout=0", "precision=fp32",
+				      "steps=100", "epochs=0",     "warmup=1",  "schedule=constant",
+				      "valid=0",   "workers=0" };
 	char data[4200];
 	struct yk_config given, sized, own;
 	int e = yk_config_init(&given, YK_T);
@@ -360,7 +374,8 @@ static int configure(int argc, char **argv, struct yk_config *to, char text[4096
 		return e;
 	e = yk_config_arguments(&given, argc - 1, argv + 1);
 	if (e == 0)
-		e = yk_config_with(&given, argc > 1 ? 0 : sizeof small / sizeof *small, small, &sized);
+		e = yk_config_with(&given, argc > 1 ? 0 : sizeof small / sizeof *small, small,
+				   &sized);
 	yk_config_fini(&given);
 	if (e < 0)
 		return e;

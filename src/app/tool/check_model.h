@@ -20,10 +20,12 @@ struct yk_self {
 
 typedef int yk_self_fn(struct yk_self *, struct yk_trainer *);
 
-__attribute__((format(printf, 3, 4))) int yk_self_result(struct yk_self *, enum yk_model_verdict, const char *fmt, ...);
+__attribute__((format(printf, 3, 4))) int yk_self_result(struct yk_self *, enum yk_model_verdict,
+							 const char *fmt, ...);
 // Calls fn with a trainer that has these keys in addition to the configuration, in a new context on
 // a backend; NULL: the default backend.
-int yk_self_with(struct yk_self *, const char *backend, int n, const char *const *keys, yk_self_fn *fn);
+int yk_self_with(struct yk_self *, const char *backend, int n, const char *const *keys,
+		 yk_self_fn *fn);
 // Trains n steps and returns their losses.
 int yk_self_steps(struct yk_trainer *, int n, double *loss);
 

@@ -50,7 +50,8 @@ static void reference(const float *a, const float *g, double complex *to, double
 		r[i] = CMPLX((double)a[i], -1) - (i < N - 1 ? 1 / r[i + 1] : 0);
 	for (int i = 0; i < N; i++) {
 		to[i] = 1 / (l[i] + r[i] - CMPLX((double)a[i], -1));
-		lb[i] = rb[i] = d[i] = -to[i] * to[i] * CMPLX((double)g[2 * i], -(double)g[2 * i + 1]);
+		lb[i] = rb[i] = d[i] =
+			-to[i] * to[i] * CMPLX((double)g[2 * i], -(double)g[2 * i + 1]);
 	}
 	for (int i = N - 1; i > 0; i--)
 		lb[i - 1] += lb[i] / (l[i - 1] * l[i - 1]);
@@ -81,8 +82,10 @@ static int tier_errors(struct rows *b, int tier, int half, double *value, double
 	for (int i = 0; i < 2 * ROWS * N; i++)
 		b->g[i] = (float)drawn(&state);
 	yoke_scope *s = yoke_scope_begin("selftest");
-	yoke_tensor *a = yoke_from(yoke_f32, 2, dims, b->a), *g = yoke_from(yoke_f32, 3, dims, b->g), *slope = NULL;
-	yoke_tensor *y = yoke_resolvent(a, YOKE_NONE, YOKE_NONE, yoke_from(yoke_f32, 1, &two, (float[]){ 0, 1 }), &how);
+	yoke_tensor *a = yoke_from(yoke_f32, 2, dims, b->a),
+		    *g = yoke_from(yoke_f32, 3, dims, b->g), *slope = NULL;
+	yoke_tensor *y = yoke_resolvent(a, YOKE_NONE, YOKE_NONE,
+					yoke_from(yoke_f32, 1, &two, (float[]){ 0, 1 }), &how);
 	int e = y ? yoke_read(y, b->got, sizeof b->got) : yoke_error_code();
 	if (e == 0)
 		e = yoke_grad(yoke_sum(yoke_mul(y, g), YOKE_ALL), 1, &a, &slope);
@@ -96,7 +99,8 @@ static int tier_errors(struct rows *b, int tier, int half, double *value, double
 		reference(b->a + row * N, b->g + 2 * row * N, want, da);
 		for (int i = 0; i < N; i++) {
 			const float *got = b->got + 2 * (row * N + i);
-			*value = fmax(*value, cabs(CMPLX((double)got[0], (double)got[1]) - want[i]));
+			*value =
+				fmax(*value, cabs(CMPLX((double)got[0], (double)got[1]) - want[i]));
 			*gradient = fmax(*gradient, fabs((double)b->slope[row * N + i] - da[i]));
 			max = fmax(max, fabs(da[i]));
 		}
@@ -174,8 +178,10 @@ static const struct {
 	int tier, half;
 	double max;
 } tiers[] = { { "f64", YOKE_TIER_F64, yoke_f16, 1.2e-7 }, // stored in f32
-	      { "f32", YOKE_TIER_F32, yoke_f16, 1e-6 },	  { "mixed", YOKE_TIER_MIXED, yoke_f16, 1e-6 },
-	      { "f16", YOKE_TIER_HALF, yoke_f16, 1e-4 },  { "bf16", YOKE_TIER_HALF, yoke_bf16, 1e-4 } };
+	      { "f32", YOKE_TIER_F32, yoke_f16, 1e-6 },
+	      { "mixed", YOKE_TIER_MIXED, yoke_f16, 1e-6 },
+	      { "f16", YOKE_TIER_HALF, yoke_f16, 1e-4 },
+	      { "bf16", YOKE_TIER_HALF, yoke_bf16, 1e-4 } };
 
 static int tier(struct yk_self *s, struct rows *b)
 {
@@ -191,9 +197,11 @@ static int tier(struct yk_self *s, struct rows *b)
 	if (e < 0)
 		return e;
 	b->good &= value <= tiers[i].max && gradient <= 1e-4;
-	snprintf(b->line + strlen(b->line), sizeof b->line - strlen(b->line), "%s%s %.2g", i ? ", " : "", tiers[i].name, value);
+	snprintf(b->line + strlen(b->line), sizeof b->line - strlen(b->line), "%s%s %.2g",
+		 i ? ", " : "", tiers[i].name, value);
 	if (tiers[i].tier == YOKE_TIER_HALF)
-		snprintf(b->line + strlen(b->line), sizeof b->line - strlen(b->line), " (emulated, %" PRIu64 " of %d rows in f32)",
+		snprintf(b->line + strlen(b->line), sizeof b->line - strlen(b->line),
+			 " (emulated, %" PRIu64 " of %d rows in f32)",
 			 after.promoted_rows - before.promoted_rows, ROWS);
 	return 0;
 }
@@ -208,7 +216,8 @@ int yk_self_tiers(struct yk_self *s)
 		e = in_context(s, b, tier);
 	}
 	if (e == 0)
-		yk_self_result(s, b->good ? YK_SELF_PASS : YK_SELF_FAIL, "%s: errors of %s", s->device, b->line);
+		yk_self_result(s, b->good ? YK_SELF_PASS : YK_SELF_FAIL, "%s: errors of %s",
+			       s->device, b->line);
 	free(b);
 	return e;
 }
@@ -288,7 +297,8 @@ static int mixed(struct yk_self *s, struct yk_trainer *t)
 	yk_dir_remove(folder);
 	if (e < 0)
 		return e;
-	const bool kept = !memcmp(&was, &is, sizeof was), good = t->skipped == 1 && after < before && kept && loss[1] < 1.1 * loss[0];
+	const bool kept = !memcmp(&was, &is, sizeof was),
+		   good = t->skipped == 1 && after < before && kept && loss[1] < 1.1 * loss[0];
 	return yk_self_result(s, good ? YK_SELF_PASS : YK_SELF_FAIL,
 			   "%s: loss %.4f, then %.4f; an overflow skipped %" PRId64
 			   " step and reduced the scale from %g to %g; a checkpoint "
@@ -299,7 +309,10 @@ static int mixed(struct yk_self *s, struct yk_trainer *t)
 
 int yk_self_mixed(struct yk_self *s)
 {
-	return yk_self_with(s, NULL, 3, (const char *[]){ "precision=fp16-mixed", "allow_emulated=1", "context=16" }, mixed);
+	return yk_self_with(
+		s, NULL, 3,
+		(const char *[]){ "precision=fp16-mixed", "allow_emulated=1", "context=16" },
+		mixed);
 }
 
 // ---- accumulation ----
@@ -318,9 +331,14 @@ static int accumulated(struct yk_self *s, struct yk_trainer *t)
 		off = fmax(off, fabs(loss[i] / left.loss[i] - 1));
 	if (e < 0)
 		return e;
-	return yk_self_result(s, off <= NEAR * MANY && t->random_step == 4 * MANY && t->replica.step == MANY ? YK_SELF_PASS : YK_SELF_FAIL,
-			   "4 parts of 5 windows, %.2g off one of 20, of %.2g; %" PRId64 " passes make %" PRId64 " steps", off,
-			   NEAR * MANY, t->random_step, t->replica.step);
+	return yk_self_result(s,
+			      off <= NEAR * MANY && t->random_step == 4 * MANY &&
+					      t->replica.step == MANY ?
+				      YK_SELF_PASS :
+				      YK_SELF_FAIL,
+			      "4 parts of 5 windows, %.2g off one of 20, of %.2g; %" PRId64
+			      " passes make %" PRId64 " steps",
+			      off, NEAR * MANY, t->random_step, t->replica.step);
 }
 
 // One epoch whose number of windows is not a multiple of the step's 20.
@@ -336,18 +354,29 @@ static int remainder_of(struct yk_self *s, struct yk_trainer *t)
 	const enum yk_model_verdict was = s->verdict;
 	if (e < 0)
 		return e;
-	return yk_self_result(s, was == YK_SELF_PASS && t->replica.step == whole + (windows % 20 > 0) ? YK_SELF_PASS : YK_SELF_FAIL,
-			   "%.280s; a pass of %" PRId64 " windows is %" PRId64 " steps", text, windows, t->replica.step);
+	return yk_self_result(s,
+			      was == YK_SELF_PASS && t->replica.step == whole + (windows % 20 > 0) ?
+				      YK_SELF_PASS :
+				      YK_SELF_FAIL,
+			      "%.280s; a pass of %" PRId64 " windows is %" PRId64 " steps", text,
+			      windows, t->replica.step);
 }
 
 // The load-balancing loss depends on the micro-batch, so it is disabled.
 int yk_self_accumulation(struct yk_self *s)
 {
-	int e = yk_self_with(s, NULL, 3, (const char *[]){ "batch=20", "context=16", "balance=0" }, ten_steps);
+	int e = yk_self_with(s, NULL, 3, (const char *[]){ "batch=20", "context=16", "balance=0" },
+			     ten_steps);
 	if (e == 0)
-		e = yk_self_with(s, NULL, 4, (const char *[]){ "batch=5", "accumulate=4", "context=16", "balance=0" }, accumulated);
-	return e < 0 ? e : yk_self_with(s, NULL, 4, (const char *[]){ "batch=5", "accumulate=4", "context=16", "epochs=1" },
-					remainder_of);
+		e = yk_self_with(
+			s, NULL, 4,
+			(const char *[]){ "batch=5", "accumulate=4", "context=16", "balance=0" },
+			accumulated);
+	return e < 0 ? e :
+		       yk_self_with(s, NULL, 4,
+				    (const char *[]){ "batch=5", "accumulate=4", "context=16",
+						      "epochs=1" },
+				    remainder_of);
 }
 
 // ---- optimizer state in host memory ----
@@ -370,7 +399,8 @@ static int timed(struct yk_self *s, struct yk_trainer *t)
 	yk_profile_free(p);
 	if (e < 0)
 		return e;
-	left.seconds = 1e-9 * (double)(r.sum[0][YK_BUSY_TRANSFER].ns + r.sum[1][YK_BUSY_TRANSFER].ns) / 3;
+	left.seconds =
+		1e-9 * (double)(r.sum[0][YK_BUSY_TRANSFER].ns + r.sum[1][YK_BUSY_TRANSFER].ns) / 3;
 	left.bytes = (r.bytes_up + r.bytes_down) / 3;
 	left.peak = stats.pool_allocated_peak;
 	left.parameters = 0;
@@ -448,9 +478,13 @@ static int reduced_batch(struct yk_self *s, struct yk_trainer *t)
 	const uint64_t limit = yk_pool_limit(pool, 0);
 	yk_log_to(discard_line, NULL); // warnings about steps that do not fit are expected
 	// leaves an ever smaller fraction of the memory of a whole step
-	for (double share = 0.85; share > 0.3 && steps < MANY && halved < 2 && e == 0; share -= 0.07) {
+	for (double share = 0.85; share > 0.3 && steps < MANY && halved < 2 && e == 0;
+	     share -= 0.07) {
 		yk_pool_trim(pool);
-		yk_pool_limit(pool, stats.pool_allocated + (uint64_t)(share * (double)(stats.predicted_peak - stats.pool_allocated)));
+		yk_pool_limit(pool,
+			      stats.pool_allocated +
+				      (uint64_t)(share * (double)(stats.predicted_peak -
+								  stats.pool_allocated)));
 		e = yk_self_steps(t, 1, &loss[steps++]);
 		if (t->micro < micro[halved])
 			micro[++halved] = t->micro;
@@ -473,7 +507,8 @@ static int reduced_batch(struct yk_self *s, struct yk_trainer *t)
 	yk_pool_limit(pool, limit);
 	if (e < 0)
 		return e;
-	const bool good = micro[0] == 32 && micro[1] == 16 && micro[2] == 8 && off <= 5 * NEAR && strstr(why, "batch");
+	const bool good = micro[0] == 32 && micro[1] == 16 && micro[2] == 8 && off <= 5 * NEAR &&
+			  strstr(why, "batch");
 	return yk_self_result(
 		s, good ? YK_SELF_PASS : YK_SELF_FAIL,
 		"batches of %" PRId64 ", %" PRId64 ", %" PRId64
@@ -501,13 +536,19 @@ static int loop(struct yk_self *s, struct yk_trainer *t)
 	if (e == 0)
 		e = yoke_stats(&stats); // the last plan is that of a step
 	if (e == 0)
-		e = yk_model_validate(t->replica.net, t->feed.data, NULL, NULL, t->batch, t->batch, NULL, NULL, NULL, &valid);
+		e = yk_model_validate(t->replica.net, t->feed.data, NULL, NULL, t->batch, t->batch,
+				      NULL, NULL, NULL, &valid);
 	if (e < 0)
 		return e;
-	return yk_self_result(s, t->micro == batch && loss[2 * MANY - 1] < loss[0] && isfinite(valid) ? YK_SELF_PASS : YK_SELF_FAIL,
-			   "%s: %d steps, loss %.4f to %.4f, validation %.4f, no allocation failed; peak %.1f MiB, predicted %.1f",
-			   s->device, 2 * MANY, loss[0], loss[2 * MANY - 1], valid, (double)stats.pool_allocated_peak / 1048576,
-			   (double)stats.predicted_peak / 1048576);
+	return yk_self_result(
+		s,
+		t->micro == batch && loss[2 * MANY - 1] < loss[0] && isfinite(valid) ?
+			YK_SELF_PASS :
+			YK_SELF_FAIL,
+		"%s: %d steps, loss %.4f to %.4f, validation %.4f, no allocation failed; peak %.1f MiB, predicted %.1f",
+		s->device, 2 * MANY, loss[0], loss[2 * MANY - 1], valid,
+		(double)stats.pool_allocated_peak / 1048576,
+		(double)stats.predicted_peak / 1048576);
 }
 
 int yk_self_loop(struct yk_self *s)

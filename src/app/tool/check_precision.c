@@ -27,10 +27,11 @@ static json_t *bytes(const json_t *number)
 	return json_string(yk_bytes_text(s, (uint64_t)json_integer_value(number)));
 }
 
-static void row(json_t *list, const char *what, json_t *f32, json_t *mixed, json_t *off, json_t *bound)
+static void row(json_t *list, const char *what, json_t *f32, json_t *mixed, json_t *off,
+		json_t *bound)
 {
-	json_array_append_new(list, json_pack("{s:s, s:o, s:o, s:o, s:o}", "what", what, "f32", f32, "mixed", mixed,
-					      "off", off, "bound", bound));
+	json_array_append_new(list, json_pack("{s:s, s:o, s:o, s:o, s:o}", "what", what, "f32", f32,
+					      "mixed", mixed, "off", off, "bound", bound));
 }
 
 static const json_t *at(const json_t *o, const char *group, const char *key)
@@ -53,16 +54,19 @@ static void print(const json_t *o)
 		char what[96];
 		snprintf(what, sizeof what, "gradient %s", yk_cell(l, "layer"));
 		row(list, what, text("%.4g", json_object_get(l, "norm")), json_string("-"),
-		    text("%.2g off", json_object_get(l, "error")), text("%.2g", json_object_get(l, "bound")));
+		    text("%.2g off", json_object_get(l, "error")),
+		    text("%.2g", json_object_get(l, "bound")));
 	}
 	row(list, "peak memory", bytes(at(o, "memory", "f32")), bytes(at(o, "memory", "mixed")),
 	    text("%.2f of it", at(o, "memory", "ratio")), json_string("-"));
-	row(list, "tokens/s", text("%.0f", at(o, "speed", "f32")), text("%.0f", at(o, "speed", "mixed")),
-	    text("%.2f of it", at(o, "speed", "ratio")), json_string("-"));
+	row(list, "tokens/s", text("%.0f", at(o, "speed", "f32")),
+	    text("%.0f", at(o, "speed", "mixed")), text("%.2f of it", at(o, "speed", "ratio")),
+	    json_string("-"));
 	row(list, "overflows", json_string("-"), text("%.0f", json_object_get(o, "overflows")),
 	    json_string("-"), json_string("-"));
 	printf("on %s, %s each\n\n", yk_cell(o, "device"),
-	       yk_counted(steps, (long long)json_integer_value(json_object_get(o, "steps")), "step"));
+	       yk_counted(steps, (long long)json_integer_value(json_object_get(o, "steps")),
+			  "step"));
 	yk_table(list, "", 5, keys, titles);
 	printf("\n%s %s\n", yk_cell(o, "precision"), yk_cell(o, "verdict"));
 	json_decref(list);

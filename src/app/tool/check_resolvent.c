@@ -44,7 +44,8 @@ static int number(const char *text, const char *key, double min, double max, boo
 	*to = strtod(text, &end);
 	if (end != text && !*end && *to >= min && *to <= max && (!whole || *to == floor(*to)))
 		return 0;
-	return yk_fail(YOKE_EINVAL, "%s=%s: must be a %snumber from %g to %g", key, text, whole ? "whole " : "", min, max);
+	return yk_fail(YOKE_EINVAL, "%s=%s: must be a %snumber from %g to %g", key, text,
+		       whole ? "whole " : "", min, max);
 }
 
 static int argument(struct options *a, const char *text)
@@ -53,8 +54,12 @@ static int argument(struct options *a, const char *text)
 		const char *key;
 		double min, max;
 		bool whole;
-	} keys[] = { { "samples", 1, 1e6, true }, { "batch", 1, 65536, true }, { "n", 1, 1e6, true },
-		     { "sweeps", 0, 64, true }, { "seed", 0, 9e15, true }, { "eta", 1e-6, 1e6, false },
+	} keys[] = { { "samples", 1, 1e6, true },
+		     { "batch", 1, 65536, true },
+		     { "n", 1, 1e6, true },
+		     { "sweeps", 0, 64, true },
+		     { "seed", 0, 9e15, true },
+		     { "eta", 1e-6, 1e6, false },
 		     { "tolerance", 1e-300, INFINITY, false } };
 	int64_t *const whole[] = { &a->samples, &a->batch, &a->n, &a->sweeps, &a->seed };
 	double *const real[] = { &a->eta, &a->tolerance };
@@ -66,7 +71,8 @@ static int argument(struct options *a, const char *text)
 		for (size_t i = 0; i < sizeof tiers / sizeof *tiers; i++)
 			if (!strcmp(tiers[i], a->tier))
 				return 0;
-		return yk_fail(YOKE_EINVAL, "tier=%s: must be one of: f16 bf16 mixed f32 f64", a->tier);
+		return yk_fail(YOKE_EINVAL, "tier=%s: must be one of: f16 bf16 mixed f32 f64",
+			       a->tier);
 	}
 	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
 		if (strlen(keys[i].key) != length || strncmp(text, keys[i].key, length))
@@ -167,11 +173,12 @@ static double at(const struct side *s, const void *p, int64_t i)
 
 // Runs one batch: timed values, then gradients and, for the tier half, the largest error bound of a
 // row.
-static int run_batch(struct side *s, const struct options *a, const double *x, const double *z, const double *g, double *seconds,
-		    double *bound)
+static int run_batch(struct side *s, const struct options *a, const double *x, const double *z,
+		     const double *g, double *seconds, double *bound)
 {
 	yoke_tensor *bounds = NULL, *slope;
-	int e = put(s->a, x) < 0 || put(s->z, z) < 0 || put(s->g, g) < 0 ? yoke_error_code() : yoke_sync();
+	int e = put(s->a, x) < 0 || put(s->z, z) < 0 || put(s->g, g) < 0 ? yoke_error_code() :
+		yoke_sync();
 	if (e < 0)
 		return e;
 	yoke_scope *scope = yoke_scope_begin("validate");
@@ -199,19 +206,23 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static void compare(struct outcome *o, const struct options *a, const struct side *got, const struct side *want)
+static void compare(struct outcome *o, const struct options *a, const struct side *got,
+		    const struct side *want)
 {
 	const int64_t n = a->batch * a->n;
 	double largest = 0;
 	for (int64_t i = 0; i < n; i++) {
-		const double complex x = CMPLX(at(got, got->value, 2 * i), at(got, got->value, 2 * i + 1)),
-				     y = CMPLX(at(want, want->value, 2 * i), at(want, want->value, 2 * i + 1));
+		const double complex x = CMPLX(at(got, got->value, 2 * i),
+					       at(got, got->value, 2 * i + 1)),
+				     y = CMPLX(at(want, want->value, 2 * i),
+					       at(want, want->value, 2 * i + 1));
 		note(&o->value, cabs(x - y), cabs(y));
 		largest = fmax(largest, fabs(at(want, want->slope, i)));
 	}
 	// relative to the largest gradient, because small ones occur beside large ones
 	for (int64_t i = 0; i < n; i++)
-		note(&o->gradient, fabs(at(got, got->slope, i) - at(want, want->slope, i)), largest);
+		note(&o->gradient, fabs(at(got, got->slope, i) - at(want, want->slope, i)),
+		     largest);
 }
 
 static int run(const struct options *a, struct outcome *o)
@@ -223,7 +234,8 @@ static int run(const struct options *a, struct outcome *o)
 	struct side side[3] = { { .a = NULL } };
 	struct draw d = { (uint64_t)a->seed };
 	struct yoke_stats before = { .size = sizeof before }, after = before;
-	double *x = malloc(3 * n * sizeof *x), *times = malloc(3 * (size_t)a->samples * sizeof *times);
+	double *x = malloc(3 * n * sizeof *x),
+	       *times = malloc(3 * (size_t)a->samples * sizeof *times);
 	int e = x && times ? 0 : yk_fail(YOKE_ENOMEM, "out of host memory for %zu numbers", n);
 	if (e == 0)
 		e = run_make(&side[0], a, tier == YOKE_TIER_F64 ? yoke_f64 : yoke_f32, tier,
@@ -236,11 +248,13 @@ static int run(const struct options *a, struct outcome *o)
 	for (int64_t k = 0; k < a->samples && e == 0; k++) {
 		const double z[2] = { 0, a->eta };
 		for (size_t i = 0; i < n; i++) // rounded to f32, as all three need equal inputs
-			x[i] = (float)(2 * sqrt(-2 * log(1 - uniform(&d))) * cos(2 * M_PI * uniform(&d)));
+			x[i] = (float)(2 * sqrt(-2 * log(1 - uniform(&d))) *
+				       cos(2 * M_PI * uniform(&d)));
 		for (size_t i = n; i < 3 * n; i++)
 			x[i] = (float)(2 * uniform(&d) - 1);
 		for (int i = 0; i < 3 && e == 0; i++)
-			e = run_batch(&side[i], a, x, z, x + n, &times[i * a->samples + k], i ? NULL : &o->bound);
+			e = run_batch(&side[i], a, x, z, x + n, &times[i * a->samples + k],
+				      i ? NULL : &o->bound);
 		if (e == 0)
 			compare(o, a, &side[0], &side[2]);
 	}
@@ -265,7 +279,8 @@ static json_t *described(const struct errors *e)
 	const double mean = e->sum / (double)e->count;
 	json_t *o = json_object();
 	json_object_set_new(o, "mean", json_real(mean));
-	json_object_set_new(o, "deviation", json_real(sqrt(fmax(0, e->square / (double)e->count - mean * mean))));
+	json_object_set_new(o, "deviation",
+			    json_real(sqrt(fmax(0, e->square / (double)e->count - mean * mean))));
 	if (isfinite(e->max)) // JSON cannot represent infinity
 		json_object_set_new(o, "largest", json_real(e->max));
 	json_object_set_new(o, "relative", json_real(fmin(e->relative, 1e300)));
@@ -283,8 +298,9 @@ static void print(const struct options *a, const struct outcome *o, bool good)
 {
 	char batches[64], rows[64];
 	const bool half = !strcmp(a->tier, "f16") || !strcmp(a->tier, "bf16");
-	printf("on %s, %s of %s of %lld, eta %g\n", yk_current()->device->id, yk_counted(batches, a->samples, "batch"),
-	       yk_counted(rows, a->batch, "row"), (long long)a->n, a->eta);
+	printf("on %s, %s of %s of %lld, eta %g\n", yk_current()->device->id,
+	       yk_counted(batches, a->samples, "batch"), yk_counted(rows, a->batch, "row"),
+	       (long long)a->n, a->eta);
 	printf("tier %s%s, against f64\n\n", a->tier,
 	       half ? ", emulated: computed in f32 and rounded after each operation" : "");
 	line("values", &o->value);
@@ -302,14 +318,17 @@ static void print(const struct options *a, const struct outcome *o, bool good)
 
 static void print_json(const struct options *a, const struct outcome *o, bool good)
 {
-	json_t *j = json_pack("{s:s, s:s, s:I, s:I, s:I, s:f, s:o, s:o, s:I, s:I}", "device", yk_current()->device->id, "tier",
-			      a->tier, "samples", (json_int_t)a->samples, "batch", (json_int_t)a->batch, "n",
-			      (json_int_t)a->n, "eta", a->eta, "values", described(&o->value), "gradients",
-			      described(&o->gradient), "rows", (json_int_t)o->rows, "promoted", (json_int_t)o->promoted);
+	json_t *j = json_pack("{s:s, s:s, s:I, s:I, s:I, s:f, s:o, s:o, s:I, s:I}", "device",
+			      yk_current()->device->id, "tier", a->tier, "samples",
+			      (json_int_t)a->samples, "batch", (json_int_t)a->batch, "n",
+			      (json_int_t)a->n, "eta", a->eta, "values", described(&o->value),
+			      "gradients", described(&o->gradient), "rows", (json_int_t)o->rows,
+			      "promoted", (json_int_t)o->promoted);
 	if (isfinite(o->bound))
 		json_object_set_new(j, "bound", json_real(o->bound));
-	json_object_set_new(j, "seconds", json_pack("{s:f, s:f, s:f}", "tier", o->seconds[0], "f32", o->seconds[1], "f64",
-						    o->seconds[2]));
+	json_object_set_new(j, "seconds",
+			    json_pack("{s:f, s:f, s:f}", "tier", o->seconds[0], "f32",
+				      o->seconds[1], "f64", o->seconds[2]));
 	json_object_set_new(j, "good", json_boolean(good));
 	yk_print_json(j);
 	json_decref(j);
@@ -317,8 +336,14 @@ static void print_json(const struct options *a, const struct outcome *o, bool go
 
 int yk_check_resolvent(int argc, char **argv)
 {
-	struct options a = { .samples = 100, .batch = 8, .n = 128, .sweeps = YOKE_SWEEPS, .seed = 1, .eta = 1,
-			   .tolerance = 1e-4, .tier = "f16" };
+	struct options a = { .samples = 100,
+			     .batch = 8,
+			     .n = 128,
+			     .sweeps = YOKE_SWEEPS,
+			     .seed = 1,
+			     .eta = 1,
+			     .tolerance = 1e-4,
+			     .tier = "f16" };
 	struct outcome o = { .bound = 0 };
 	bool json = false;
 	for (int i = 1; i < argc; i++)

@@ -222,8 +222,8 @@ static void print_case(const struct on *x, const struct yk_bench_case *c)
 		printf(" %7.2f GB/s %8s", 1e-9 * bytes, share(bytes, x->limits.copy, of));
 	if (c->samples > 0) {
 		char peak[32];
-		printf(" %8.1f samples/s %8.3f ms/sample  peak %s", c->samples / t->median, 1e3 * t->median / c->samples,
-		       yk_bytes_text(peak, c->peak));
+		printf(" %8.1f samples/s %8.3f ms/sample  peak %s", c->samples / t->median,
+		       1e3 * t->median / c->samples, yk_bytes_text(peak, c->peak));
 	} else if (c->tokens > 0) {
 		printf(" %8.0f tokens/s", c->tokens / t->median);
 	}
@@ -329,12 +329,13 @@ static json_t *devices_json(const struct bench *b)
 
 	for (int i = 0; i < b->n; i++) {
 		const struct on *x = &b->on[i];
-		json_array_append_new(
-			devices, json_pack("{s:s, s:s, s:i, s:f, s:f, s:{s:f, s:f}}", "device", x->device->id,
-					   "name", x->device->info.name, "units",
-					   (int)x->device->info.units, "flops_per_s", x->limits.flops,
-					   "copy_bytes_per_s", x->limits.copy, "limits", "flops_per_s",
-					   x->limits.flops, "copy_bytes_per_s", x->limits.copy));
+		json_array_append_new(devices,
+				      json_pack("{s:s, s:s, s:i, s:f, s:f, s:{s:f, s:f}}", "device",
+						x->device->id, "name", x->device->info.name,
+						"units", (int)x->device->info.units, "flops_per_s",
+						x->limits.flops, "copy_bytes_per_s", x->limits.copy,
+						"limits", "flops_per_s", x->limits.flops,
+						"copy_bytes_per_s", x->limits.copy));
 	}
 	return devices;
 }
@@ -360,9 +361,12 @@ static int bench(struct bench *b)
 	if (e == 0)
 		print_head(b);
 	const char *full = NULL;
-	for (struct yk_bench_case *c = yk_cases; e == 0 && c->suite && (b->json || b->page || !yk_reader_exited()); c++)
-		if (chosen(b, c->suite) && (!full || strcmp(full, c->suite)) && !(c->accelerator && on_processor(b))) {
-			for (int i = 0; b->quick && i < (int)(sizeof c->size / sizeof *c->size); i++)
+	for (struct yk_bench_case *c = yk_cases;
+	     e == 0 && c->suite && (b->json || b->page || !yk_reader_exited()); c++)
+		if (chosen(b, c->suite) && (!full || strcmp(full, c->suite)) &&
+		    !(c->accelerator && on_processor(b))) {
+			for (int i = 0; b->quick && i < (int)(sizeof c->size / sizeof *c->size);
+			     i++)
 				c->size[i] = c->size[i] < QUICK ? c->size[i] : QUICK;
 			e = measure(b, c, &full);
 			fflush(stdout);

@@ -59,8 +59,9 @@ static int load(struct whole *w, const char *path, const char *settings)
 	w->x = malloc(pixels * (size_t)w->info.bands * sizeof *w->x);
 	w->weight = malloc(pixels * sizeof *w->weight);
 	if (!w->x || !w->weight)
-		return yk_fail(YOKE_ENOMEM, "%s: out of memory for %" PRId64 " x %" PRId64 " x %" PRId64, path, w->info.lines,
-			       w->info.samples, w->info.bands);
+		return yk_fail(YOKE_ENOMEM,
+			       "%s: out of memory for %" PRId64 " x %" PRId64 " x %" PRId64, path,
+			       w->info.lines, w->info.samples, w->info.bands);
 	return yoke_cube_read(w->cube, w->x, w->weight);
 }
 
@@ -75,7 +76,8 @@ static void cube_free(struct whole *w)
 
 static int info(int n, char **path, const char *settings)
 {
-	static const char *const keys[] = { "lines", "samples", "bands", "type", "interleave", "order", "nm", "data", "array" };
+	static const char *const keys[] = { "lines", "samples", "bands", "type", "interleave",
+					    "order", "nm",      "data",  "array" };
 	int columns = 8;
 	json_t *rows = json_array();
 	int err = 0;
@@ -92,11 +94,14 @@ static int info(int n, char **path, const char *settings)
 		for (int k = 0; k < 3; k++)
 			snprintf(cell[k], sizeof *cell, "%" PRId64, number[k]);
 		if (c.wavelength)
-			snprintf(wavelengths, sizeof wavelengths, "%g..%g", c.wavelength[0], c.wavelength[c.bands - 1]);
-		json_array_append_new(rows, json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s}", "lines", cell[0], "samples",
-						      cell[1], "bands", cell[2], "type", c.type, "interleave", c.interleave,
-						      "order", c.big_endian ? "big" : "little", "nm", wavelengths, "data", c.data, "array",
-						      c.variable ? c.variable : ""));
+			snprintf(wavelengths, sizeof wavelengths, "%g..%g", c.wavelength[0],
+				 c.wavelength[c.bands - 1]);
+		json_array_append_new(
+			rows, json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s}", "lines",
+					cell[0], "samples", cell[1], "bands", cell[2], "type",
+					c.type, "interleave", c.interleave, "order",
+					c.big_endian ? "big" : "little", "nm", wavelengths, "data",
+					c.data, "array", c.variable ? c.variable : ""));
 		columns = c.variable ? 9 : columns;
 		yoke_cube_free(cube);
 	}
@@ -131,8 +136,9 @@ static int check(int n, char **path, const char *settings)
 				high = fmax(high, v);
 			}
 		}
-		printf("%s: %g .. %g, %" PRId64 " of %s ignored, %s not finite\n", path[i], low, high, ignored,
-		       yk_counted(text[0], w.info.lines * w.info.samples, "pixel"), yk_counted(text[1], odd, "number"));
+		printf("%s: %g .. %g, %" PRId64 " of %s ignored, %s not finite\n", path[i], low,
+		       high, ignored, yk_counted(text[0], w.info.lines * w.info.samples, "pixel"),
+		       yk_counted(text[1], odd, "number"));
 		failed += odd > 0;
 		cube_free(&w);
 	}
@@ -218,10 +224,16 @@ static int list_sample(const char *folder, int64_t i, struct yk_file_list *to)
 	return err;
 }
 
-static int write_sample(const yoke_dataset *d, char *const path[3], int64_t i, const struct yoke_field *f, void *const *to)
+static int write_sample(const yoke_dataset *d, char *const path[3], int64_t i,
+			const struct yoke_field *f, void *const *to)
 {
-	const struct yoke_cube_info cube = { .size = sizeof cube, .lines = f[0].dims[0], .samples = f[0].dims[1],
-					     .bands = f[0].dims[2], .type = "f32", .interleave = "bip", .scale = 1,
+	const struct yoke_cube_info cube = { .size = sizeof cube,
+					     .lines = f[0].dims[0],
+					     .samples = f[0].dims[1],
+					     .bands = f[0].dims[2],
+					     .type = "f32",
+					     .interleave = "bip",
+					     .scale = 1,
 					     .ignore = NAN };
 	struct yoke_cube_info picture = cube;
 	const int64_t pixels = cube.lines * cube.samples;
@@ -257,7 +269,8 @@ static int make(int argc, char **argv)
 		return yk_failed(name);
 	yoke_dataset_fields(d, 3, f);
 	const size_t pixels = (size_t)(f[0].dims[0] * f[0].dims[1]);
-	void *to[3] = { malloc(pixels * (size_t)f[0].dims[2] * sizeof(float)), malloc(pixels * sizeof(float)), malloc(pixels) };
+	void *to[3] = { malloc(pixels * (size_t)f[0].dims[2] * sizeof(float)),
+			malloc(pixels * sizeof(float)), malloc(pixels) };
 	int err = to[0] && to[1] && to[2] ? 0 : yk_fail(YOKE_ENOMEM, "out of memory for a cube");
 	for (int64_t i = 0; i < yoke_dataset_count(d) && !err; i++)
 		err = list_sample(argv[2], i, &files);

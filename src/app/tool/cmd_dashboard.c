@@ -47,20 +47,23 @@ int yk_cmd_dashboard(int argc, char **argv)
 			d.token_file = argv[i] + 11;
 		} else if (!strcmp(argv[i], "--until-eof")) {
 			d.until_eof = true;
-		} else if (argv[i][0] == '-' || ((value = strchr(argv[i], '=')) && !strchr(argv[i], '/'))) {
+		} else if (argv[i][0] == '-' ||
+			   ((value = strchr(argv[i], '=')) && !strchr(argv[i], '/'))) {
 			return yk_usage("dashboard",
 					"unknown argument '%s'; the arguments are port=, bind=, "
 					"token_file= and --until-eof",
 					argv[i]);
 		} else if (d.n == YK_LIVE_RUNS) {
-			return yk_usage("dashboard", "'%s': more than %d runs; give the folder above them",
+			return yk_usage("dashboard",
+					"'%s': more than %d runs; give the folder above them",
 					argv[i], YK_LIVE_RUNS);
 		} else {
 			d.folder[d.n++] = argv[i];
 		}
 	}
 	if (!d.n)
-		return yk_usage("dashboard",
-				"no run given; name the folder of a run, the out= of `yoke train`, or a folder of runs");
+		return yk_usage(
+			"dashboard",
+			"no run given; name the folder of a run, the out= of `yoke train`, or a folder of runs");
 	return serve(&d) < 0 ? yk_failed("dashboard") : YK_DONE;
 }

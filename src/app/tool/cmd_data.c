@@ -23,8 +23,8 @@ static void shape_text(const struct yoke_field *f, char *to, size_t cap)
 {
 	size_t at = (size_t)snprintf(to, cap, "[");
 	for (int k = 0; k < f->rank && at < cap; k++) {
-		at += (size_t)snprintf(to + at, cap - at, "%s%s%" PRId64, k ? ", " : "", f->multiple[k] ? "up to " : "",
-				       f->dims[k]);
+		at += (size_t)snprintf(to + at, cap - at, "%s%s%" PRId64, k ? ", " : "",
+				       f->multiple[k] ? "up to " : "", f->dims[k]);
 		if (f->multiple[k] > 1 && at < cap)
 			at += (size_t)snprintf(to + at, cap - at, " by %" PRId64, f->multiple[k]);
 	}
@@ -62,8 +62,9 @@ static int info(const yoke_dataset *d)
 	char shape[256];
 	for (int i = 0; f && i < n; i++) {
 		shape_text(&f[i], shape, sizeof shape);
-		json_array_append_new(rows, json_pack("{s:s, s:s, s:s}", "field", f[i].name, "dtype",
-						      yoke_dtype_name(f[i].dtype), "shape", shape));
+		json_array_append_new(rows,
+				      json_pack("{s:s, s:s, s:s}", "field", f[i].name, "dtype",
+						yoke_dtype_name(f[i].dtype), "shape", shape));
 	}
 	printf("samples      %" PRId64 "\nfingerprint  %016" PRIx64 "\n", yoke_dataset_count(d),
 	       yoke_dataset_fingerprint(d));
@@ -113,7 +114,8 @@ static int64_t check(const yoke_dataset *d, const char *path)
 		return yk_fail(YOKE_ENOMEM, "out of memory for a sample");
 	if (failed > NAMED)
 		printf("and %" PRId64 " more\n", failed - NAMED);
-	printf("%" PRId64 " of %" PRId64 " samples cannot be read\n", failed, yoke_dataset_count(d));
+	printf("%" PRId64 " of %" PRId64 " samples cannot be read\n", failed,
+	       yoke_dataset_count(d));
 	return failed;
 }
 
@@ -127,7 +129,8 @@ static int bench_row(yoke_dataset *d, int workers, double max, json_t *rows)
 	for (int i = 0; f && i < n; i++)
 		bytes += (double)bytes_of(&f[i]);
 	free(f);
-	snprintf(settings, sizeof settings, "batch=%d workers=%d on_error=skip", BENCH_BATCH, workers);
+	snprintf(settings, sizeof settings, "batch=%d workers=%d on_error=skip", BENCH_BATCH,
+		 workers);
 	yoke_loader *l = data ? yoke_loader_new(d, settings) : NULL;
 	int64_t samples = 0, got = 1;
 	const double began = yk_seconds();
@@ -147,8 +150,9 @@ static int bench_row(yoke_dataset *d, int workers, double max, json_t *rows)
 	snprintf(cell[1], sizeof *cell, "%.0f", (double)samples / wall);
 	snprintf(cell[2], sizeof *cell, "%.1f", (double)samples * bytes / wall / 1e6);
 	snprintf(cell[3], sizeof *cell, "%.0f %%", 100 * (busy < 1 ? busy : 1));
-	json_array_append_new(rows, json_pack("{s:s, s:s, s:s, s:s}", "workers", cell[0], "samples/s", cell[1], "MB/s",
-					      cell[2], "reading", cell[3]));
+	json_array_append_new(rows,
+			      json_pack("{s:s, s:s, s:s, s:s}", "workers", cell[0], "samples/s",
+					cell[1], "MB/s", cell[2], "reading", cell[3]));
 	return 0;
 }
 
@@ -159,7 +163,8 @@ static int bench(yoke_dataset *d, double seconds)
 	const long cpus = sysconf(_SC_NPROCESSORS_ONLN);
 	json_t *rows = json_array();
 	int e = 0;
-	for (int workers = 0; e == 0 && (workers < 2 || workers <= cpus); workers = workers ? 2 * workers : 1)
+	for (int workers = 0; e == 0 && (workers < 2 || workers <= cpus);
+	     workers = workers ? 2 * workers : 1)
 		e = bench_row(d, workers, seconds, rows);
 	if (e == 0) {
 		printf("batches of %d; each row is measured for %g s; MB/s counts samples as they are in "
@@ -193,11 +198,13 @@ static void print_tokens(const struct yk_token_file *t)
 {
 	printf("tokens       %" PRIu64 " of %" PRId64 " different", t->count, t->vocab);
 	if (t->train >= 0)
-		printf(", %" PRId64 " to train, %" PRId64 " to validate", t->train, (int64_t)t->count - t->train);
+		printf(", %" PRId64 " to train, %" PRId64 " to validate", t->train,
+		       (int64_t)t->count - t->train);
 	printf("\n");
 }
 
-// Writes columns= with each name in quotes: a shell has removed those of columns="sepal length":f32.
+// Writes columns= with each name in quotes: a shell has removed those of columns="sepal
+// length":f32.
 static size_t quote_names(const char *list, char *to, size_t cap)
 {
 	size_t at = (size_t)snprintf(to, cap, "columns=");
@@ -205,8 +212,8 @@ static size_t quote_names(const char *list, char *to, size_t cap)
 		const size_t n = strcspn(name, ",");
 		const char *colon = memrchr(name, ':', n);
 		const size_t length = colon ? (size_t)(colon - name) : n;
-		at += (size_t)snprintf(to + at, cap - at, "\"%.*s\"%.*s%s", (int)length, name, (int)(n - length), name + length,
-				       name[n] ? "," : " ");
+		at += (size_t)snprintf(to + at, cap - at, "\"%.*s\"%.*s%s", (int)length, name,
+				       (int)(n - length), name + length, name[n] ? "," : " ");
 		name += n;
 		if (!*name)
 			break;
@@ -227,7 +234,8 @@ static int open_source(int argc, char **argv, double *seconds, yoke_dataset **to
 		if (!strncmp(argv[i], "seconds=", 8)) {
 			*seconds = strtod(argv[i] + 8, &end);
 			if (*end || end == argv[i] + 8 || !(*seconds > 0 && *seconds <= 3600))
-				return yk_usage("data", "%s: must be above 0, and 3600 at most", argv[i]);
+				return yk_usage("data", "%s: must be above 0, and 3600 at most",
+						argv[i]);
 			continue;
 		}
 		const char *value = strchr(argv[i], '=');
@@ -263,7 +271,9 @@ int yk_cmd_data(int argc, char **argv)
 	while (verb < 3 && argc > 1 && strcmp(argv[1], verbs[verb]))
 		verb++;
 	if (argc < 3 || verb == 3)
-		return yk_usage("data", "needs info, check, bench or prepare, and a file, or get and a name");
+		return yk_usage(
+			"data",
+			"needs info, check, bench or prepare, and a file, or get and a name");
 	if (yk_chat_store_is(argv[2]))
 		return yk_data_chats_info(argc, argv);
 	int status = open_source(argc, argv, &seconds, &d);

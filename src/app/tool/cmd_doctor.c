@@ -20,7 +20,8 @@ static void title(const char *text)
 }
 
 // Prints a list of the report under a title, with the given number of keys per entry.
-static void section(const json_t *o, const char *name, const char *text, int n, const char *const *keys)
+static void section(const json_t *o, const char *name, const char *text, int n,
+		    const char *const *keys)
 {
 	const json_t *list = json_object_get(o, name);
 
@@ -32,7 +33,8 @@ static void section(const json_t *o, const char *name, const char *text, int n, 
 }
 
 // The text of a key after a separator; "" if the text is empty.
-static const char *with_separator(const json_t *o, const char *key, const char *separator, char to[1024])
+static const char *with_separator(const json_t *o, const char *key, const char *separator,
+				  char to[1024])
 {
 	const char *text = json_string_value(json_object_get(o, key));
 
@@ -55,27 +57,35 @@ static void print_choice(const json_t *o)
 static void print_opencl(const json_t *o)
 {
 	char n[64];
-	const json_t *loader = json_object_get(o, "loader"), *vendors = json_object_get(o, "vendors");
+	const json_t *loader = json_object_get(o, "loader"),
+		     *vendors = json_object_get(o, "vendors");
 	const json_t *list = json_object_get(o, "drivers"), *d, *p;
 	char a[1024], b[1024], c[1024];
 	size_t i, k;
 
-	printf("  loader   %s%s%s%s\n", yk_cell(loader, "state"), with_separator(loader, "path", "  ", a),
-	       with_separator(loader, "name", "  ", b), with_separator(loader, "why", ": ", c));
+	printf("  loader   %s%s%s%s\n", yk_cell(loader, "state"),
+	       with_separator(loader, "path", "  ", a), with_separator(loader, "name", "  ", b),
+	       with_separator(loader, "why", ": ", c));
 	printf("  drivers  %s  %s%s%s\n", yk_cell(vendors, "state"), yk_cell(vendors, "path"),
-	       with_separator(vendors, "from", ", from ", a), with_separator(vendors, "why", ": ", b));
+	       with_separator(vendors, "from", ", from ", a),
+	       with_separator(vendors, "why", ": ", b));
 	json_array_foreach (list, i, d) {
-		printf("  driver   %s%s%s%s\n", yk_cell(d, "state"), with_separator(d, "file", "  ", a),
-		       with_separator(d, "library", "  ", b), with_separator(d, "why", ": ", c));
+		printf("  driver   %s%s%s%s\n", yk_cell(d, "state"),
+		       with_separator(d, "file", "  ", a), with_separator(d, "library", "  ", b),
+		       with_separator(d, "why", ": ", c));
 		json_array_foreach (json_object_get(d, "platforms"), k, p)
 			printf("    platform with %s  %s; %s\n",
-			       yk_counted(n, (long long)json_integer_value(json_object_get(p, "devices")), "device"),
+			       yk_counted(
+				       n,
+				       (long long)json_integer_value(json_object_get(p, "devices")),
+				       "device"),
 			       yk_cell(p, "name"), yk_cell(p, "version"));
 	}
 	list = json_object_get(o, "nodes");
 	json_array_foreach (list, i, d)
 		printf("  node     %s  %s%s%s\n", yk_cell(d, "state"), yk_cell(d, "path"),
-		       with_separator(d, "group", "  group ", a), with_separator(d, "why", ": ", b));
+		       with_separator(d, "group", "  group ", a),
+		       with_separator(d, "why", ": ", b));
 }
 
 static void print_caches(const json_t *list)
@@ -87,7 +97,8 @@ static void print_caches(const json_t *list)
 	json_array_foreach (list, i, c)
 		printf("  %-7s %s%s  %s, %.1f MiB%s\n", yk_cell(c, "name"), yk_cell(c, "state"),
 		       with_separator(c, "path", "  ", a),
-		       yk_counted(n, (long long)json_integer_value(json_object_get(c, "files")), "file"),
+		       yk_counted(n, (long long)json_integer_value(json_object_get(c, "files")),
+				  "file"),
 		       (double)json_integer_value(json_object_get(c, "bytes")) / (1 << 20),
 		       with_separator(c, "why", ": ", b));
 }
@@ -100,7 +111,8 @@ static void print_tuning(const json_t *list)
 
 	json_array_foreach (list, i, t)
 		printf("  %-8s  %s, %s%s%s\n", yk_cell(t, "device"), yk_cell(t, "state"),
-		       yk_counted(n, (long long)json_integer_value(json_object_get(t, "classes")), "class"),
+		       yk_counted(n, (long long)json_integer_value(json_object_get(t, "classes")),
+				  "class"),
 		       with_separator(t, "path", "  ", a), with_separator(t, "why", ": ", b));
 }
 
@@ -140,7 +152,8 @@ static void print(const json_t *o)
 	if (json_array_size(json_object_get(o, "built")))
 		section(o, "built", "modules built with this command", 3, module);
 	title("helper that test-loads each plugin in a separate process");
-	printf("  %s%s%s\n", yk_cell(h, "state"), with_separator(h, "path", "  ", a), with_separator(h, "why", ": ", b));
+	printf("  %s%s%s\n", yk_cell(h, "state"), with_separator(h, "path", "  ", a),
+	       with_separator(h, "why", ": ", b));
 	section(o, "quirks", "device quirks, from quirks.conf", 5, quirk);
 	section(o, "quarantine",
 		"kernels not used because they failed the self-test; see `yoke check device "

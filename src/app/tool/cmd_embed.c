@@ -126,12 +126,14 @@ static int check(struct embed *x)
 		   *out = x->value[KEY_OUT];
 	const int f = format ? word_of(formats, FORMATS, format) : 0;
 	if (f < 0)
-		return yk_usage(x->command, "format=%s: must be one of text, json, csv, npy", format);
+		return yk_usage(x->command, "format=%s: must be one of text, json, csv, npy",
+				format);
 	x->format = (enum format)f;
 	if (x->format == FORMAT_NPY && (!out || !*out))
 		return yk_usage(x->command, "format=npy needs out=FILE");
 	if (pooling && word_of(poolings, 4, pooling) < 0)
-		return yk_usage(x->command, "pooling=%s: must be one of mean, cls, max, last", pooling);
+		return yk_usage(x->command, "pooling=%s: must be one of mean, cls, max, last",
+				pooling);
 	int status = flag(x, KEY_OVERWRITE, &overwrite);
 	if (status == YK_DONE)
 		status = flag(x, KEY_SIMILARITY, &x->similarity);

@@ -16,7 +16,9 @@
 #include "train/validate.h"
 
 struct result {
-	int64_t tokens, bytes; // predicted tokens (all but the first of a window; of conversations, the assistant's) and their bytes
+	// predicted tokens (all but the first of a window; of conversations, the assistant's) and
+	// their bytes
+	int64_t tokens, bytes;
 	int64_t chats;         // conversations; 0: text
 	int64_t skipped;       // windows that could not be read
 	int64_t unknown;       // number of predicted tokens that are not in the vocabulary
@@ -24,17 +26,20 @@ struct result {
 };
 
 // Counts the bytes of the predicted tokens, and the unknown tokens.
-static int count(const struct yk_opened *o, const struct yk_data *data, struct yk_skips *skips, struct result *to)
+static int count(const struct yk_opened *o, const struct yk_data *data, struct yk_skips *skips,
+		 struct result *to)
 {
 	int64_t width = yk_data_width(data), bytes = 0, unknown = 0, tokens = 0;
 	size_t blank = strlen(yk_tokenizer_separator(o->model.tokenizer));
 	const bool chats = yk_data_chats(data) > 0;
-	const int64_t first = chats ? o->model.net->shape.context : 1, end = chats ? 2 * first : width;
+	const int64_t first = chats ? o->model.net->shape.context : 1,
+		      end = chats ? 2 * first : width;
 	int32_t *window = yk_data_windows(data, 1);
 	if (!window)
 		return yoke_error_code();
 	for (int64_t i = 0; i < yk_data_valid_windows(data); i++) {
-		const int e = yk_validation_read(data, i, yk_data_valid_windows(data), window, skips);
+		const int e =
+			yk_validation_read(data, i, yk_data_valid_windows(data), window, skips);
 		if (e < 0) {
 			free(window);
 			return e;
@@ -111,14 +116,19 @@ static struct yk_data *validation_data(const struct yk_opened *o, const struct y
 
 static struct yk_data *open_data(const struct yk_opened *o)
 {
-	struct yk_data_spec spec = {
-		.context = o->model.net->shape.context, .valid = 1, .valid_given = true,
-		.format = yk_config_str(&o->config, YK_KEY_format), .vocab = yk_config_int(&o->config, YK_KEY_vocab),
-		.field = yk_config_str(&o->config, YK_KEY_field), .chats = o->model.net->model->packed, .pack = true };
+	struct yk_data_spec spec = { .context = o->model.net->shape.context,
+				     .valid = 1,
+				     .valid_given = true,
+				     .format = yk_config_str(&o->config, YK_KEY_format),
+				     .vocab = yk_config_int(&o->config, YK_KEY_vocab),
+				     .field = yk_config_str(&o->config, YK_KEY_field),
+				     .chats = o->model.net->model->packed,
+				     .pack = true };
 	struct yk_data *data = NULL;
 	struct yk_config trained;
 	if (*yk_config_str(&o->config, YK_KEY_data))
-		return yk_data_new(yk_config_str(&o->config, YK_KEY_data), o->model.tokenizer, &spec);
+		return yk_data_new(yk_config_str(&o->config, YK_KEY_data), o->model.tokenizer,
+				   &spec);
 	if (o->model.pretrained) {
 		yk_fail(YOKE_EINVAL,
 			"%s: is a pretrained model, without training text; give text with data=",
@@ -180,7 +190,8 @@ static int eval(const struct yk_opened *o, void *arg)
 	const bool skip = yk_skips_of(yk_config_str(&o->config, YK_KEY_on_error), &skips);
 	int e = batch < 0 ? (int)batch : count(o, data, skip ? &skips : NULL, &r);
 	if (e == 0)
-		e = yk_model_validate(net, data, yoke_group_world(), NULL, batch, INT64_MAX, skip ? &skips : NULL, NULL, NULL, &r.loss);
+		e = yk_model_validate(net, data, yoke_group_world(), NULL, batch, INT64_MAX,
+				      skip ? &skips : NULL, NULL, NULL, &r.loss);
 	if (e == YOKE_ENOMEM)
 		e = yk_validate_advise(net, data, batch);
 	r.skipped = skips.count;

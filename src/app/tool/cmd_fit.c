@@ -62,7 +62,9 @@ static void draw(struct bar *b, const struct yoke_fitting_progress *x)
 	if (x->done > b->first && now > b->began) {
 		const bool is_trained = !strcmp(x->stage, "train");
 		const double rate = (double)(x->done - b->first) / (now - b->began);
-		const int64_t left = x->all - x->done + (is_trained && x->rounds > x->round ? (x->rounds - x->round) * x->all : 0);
+		const int64_t left =
+			x->all - x->done +
+			(is_trained && x->rounds > x->round ? (x->rounds - x->round) * x->all : 0);
 		char go[32];
 		yk_progress_time(go, sizeof go, (double)left / rate);
 		fprintf(stderr, "  %.3g %s/s  ETA %s", rate, is_trained ? "batches" : "cubes", go);
@@ -125,7 +127,8 @@ static void on_signal(void *arg, int signal, bool again)
 }
 
 // Keeps the last line of each stage, for the final output.
-static void on_line(void *arg, const char *stage, int64_t step, int n, const char *const *name, const double *value)
+static void on_line(void *arg, const char *stage, int64_t step, int n, const char *const *name,
+		    const double *value)
 {
 	struct watch *w = arg;
 	char *text = NULL;
@@ -179,7 +182,8 @@ static const struct part *mapped(const struct part part[3])
 }
 
 // Checks, before anything is written, that the maps can be written.
-static int check_maps(const struct yk_fit_config *c, const yoke_pipeline *p, const char *out, const struct part part[3], bool overwrite)
+static int check_maps(const struct yk_fit_config *c, const yoke_pipeline *p, const char *out,
+		      const struct part part[3], bool overwrite)
 {
 	const struct part *of = mapped(part);
 	struct yk_file_list to = { .path = NULL };
@@ -194,7 +198,8 @@ static int check_maps(const struct yk_fit_config *c, const yoke_pipeline *p, con
 	return err;
 }
 
-static int write_maps(const struct yk_fit_config *c, yoke_pipeline *p, yoke_run *run, const char *out, const struct part part[3])
+static int write_maps(const struct yk_fit_config *c, yoke_pipeline *p, yoke_run *run,
+		      const char *out, const struct part part[3])
 {
 	const struct part *of = mapped(part);
 	char folder[PATH];
@@ -253,8 +258,13 @@ static int choose_cubes(struct fitting *f)
 
 static struct yoke_training training_of(const struct fitting *f)
 {
-	return (struct yoke_training){ .size = sizeof(struct yoke_training), .train = f->by->set, .valid = f->valid->set,
-				       .loader = f->c->loader, .folder = f->out, .resume = f->done > 0, .test = f->part[2].set };
+	return (struct yoke_training){ .size = sizeof(struct yoke_training),
+				       .train = f->by->set,
+				       .valid = f->valid->set,
+				       .loader = f->c->loader,
+				       .folder = f->out,
+				       .resume = f->done > 0,
+				       .test = f->part[2].set };
 }
 
 // Checks that need no computation and write nothing.
@@ -275,8 +285,14 @@ static int prepare(struct fitting *f)
 static int phases(struct fitting *f, yoke_run *run, struct watch *w)
 {
 	struct yoke_pipeline_stats s = { .size = sizeof s };
-	const struct yoke_fitting fitting = { .size = sizeof fitting, .set = f->by->set, .loader = f->c->loader, .folder = f->out,
-					      .resume = f->resume, .progress = on_progress, .arg = w, .stop = on_stop };
+	const struct yoke_fitting fitting = { .size = sizeof fitting,
+					      .set = f->by->set,
+					      .loader = f->c->loader,
+					      .folder = f->out,
+					      .resume = f->resume,
+					      .progress = on_progress,
+					      .arg = w,
+					      .stop = on_stop };
 	struct yoke_training training = training_of(f);
 	training.run = run;
 	training.progress = on_progress;
@@ -288,8 +304,9 @@ static int phases(struct fitting *f, yoke_run *run, struct watch *w)
 	clear(&w->bar);
 	if (!err && !f->done) {
 		yoke_pipeline_stats(f->p, &s);
-		printf("statistics  %.2f s, %d %s over %" PRId64 " %s\n", yk_seconds() - began, s.passes, s.passes == 1 ? "pass" : "passes",
-		       f->by->count, f->by->count == 1 ? "cube" : "cubes");
+		printf("statistics  %.2f s, %d %s over %" PRId64 " %s\n", yk_seconds() - began,
+		       s.passes, s.passes == 1 ? "pass" : "passes", f->by->count,
+		       f->by->count == 1 ? "cube" : "cubes");
 	}
 	began = yk_seconds();
 	if (!err)
@@ -332,8 +349,12 @@ static int finish(struct fitting *f, yoke_run *run, int signal)
 static int run(struct fitting *f, struct watch *w)
 {
 	char path[PATH], *text = json_dumps(f->c->root, JSON_COMPACT);
-	const struct yoke_run_options o = { .size = sizeof o, .config = text, .data = yoke_dataset_fingerprint(f->c->set), .step = f->done,
-					    .tensorboard = f->p->plan.monitors & YK_MONITOR_TENSORBOARD };
+	const struct yoke_run_options o = { .size = sizeof o,
+					    .config = text,
+					    .data = yoke_dataset_fingerprint(f->c->set),
+					    .step = f->done,
+					    .tensorboard =
+						    f->p->plan.monitors & YK_MONITOR_TENSORBOARD };
 	yoke_run *run = yoke_run_open(f->out, &o);
 	int err = run ? 0 : yk_error_last(), signal = 0;
 	if (!err && !f->resume)
@@ -350,7 +371,11 @@ static int run(struct fitting *f, struct watch *w)
 	}
 	if (!err)
 		err = finish(f, run, signal);
-	yoke_run_close(run, err ? "failed" : signal ? yk_stop_name(signal) : "done", err ? yoke_error() : NULL);
+	yoke_run_close(run,
+		       err    ? "failed" :
+		       signal ? yk_stop_name(signal) :
+				"done",
+		       err ? yoke_error() : NULL);
 	free(text);
 	return err;
 }
@@ -363,7 +388,8 @@ static int fit(struct yk_fit_config *c, const char *out, bool resume, bool overw
 	if (err)
 		return err;
 	err = yk_fit_config_data(c);
-	yoke_context *ctx = err ? NULL : yk_fit_config_context(c), *before = ctx ? yoke_use(ctx) : NULL;
+	yoke_context *ctx = err ? NULL : yk_fit_config_context(c),
+		     *before = ctx ? yoke_use(ctx) : NULL;
 	f.p = ctx ? yk_fit_config_pipeline(c) : NULL;
 	if (!err)
 		err = f.p ? prepare(&f) : yk_error_last();
@@ -394,7 +420,8 @@ static int arguments(struct yk_fit_config *c, int argc, char **argv, const struc
 	for (int i = 2; i < argc && !err; i++) {
 		int k = 0;
 		const size_t length = strcspn(argv[i], "=");
-		while (k < n && (strlen(own[k].key) != length || strncmp(argv[i], own[k].key, length)))
+		while (k < n &&
+		       (strlen(own[k].key) != length || strncmp(argv[i], own[k].key, length)))
 			k++;
 		if (k < n && argv[i][length] == '=')
 			*own[k].to = argv[i] + length + 1;
@@ -406,14 +433,18 @@ static int arguments(struct yk_fit_config *c, int argc, char **argv, const struc
 
 static int flag(const char *key, const char *value)
 {
-	return !strcmp(value, "0") || !strcmp(value, "1") ? 0 : yk_fail(YOKE_EINVAL, "%s=%s: must be 0 or 1", key, value);
+	return !strcmp(value, "0") || !strcmp(value, "1") ?
+		       0 :
+		       yk_fail(YOKE_EINVAL, "%s=%s: must be 0 or 1", key, value);
 }
 
 int yk_cmd_fit(int argc, char **argv)
 {
 	struct yk_fit_config c = { .root = NULL };
 	const char *out = NULL, *resume = "0", *overwrite = "0";
-	const struct own own[] = { { "out", &out }, { "resume", &resume }, { "overwrite", &overwrite } };
+	const struct own own[] = { { "out", &out },
+				   { "resume", &resume },
+				   { "overwrite", &overwrite } };
 	if (argc < 2)
 		return yk_usage("fit", "needs a pipeline file and out=FOLDER; further keys "
 				       "override those of the file");
@@ -476,7 +507,8 @@ static int apply(struct applying *a, const char *config)
 {
 	char path[PATH];
 	int err = yk_fit_config_data(a->c);
-	yoke_context *ctx = err ? NULL : yk_fit_config_context(a->c), *before = ctx ? yoke_use(ctx) : NULL;
+	yoke_context *ctx = err ? NULL : yk_fit_config_context(a->c),
+		     *before = ctx ? yoke_use(ctx) : NULL;
 	yoke_pipeline *p = ctx ? yk_fit_config_pipeline(a->c) : NULL;
 	yk_out_path(path, a->run, states);
 	if (!err)
@@ -503,7 +535,10 @@ int yk_cmd_apply(int argc, char **argv)
 	struct yk_fit_config c = { .root = NULL };
 	struct applying a = { .c = &c, .nodes = "", .format = "hdr" };
 	const char *overwrite = "0";
-	const struct own own[] = { { "out", &a.out }, { "nodes", &a.nodes }, { "format", &a.format }, { "overwrite", &overwrite } };
+	const struct own own[] = { { "out", &a.out },
+				   { "nodes", &a.nodes },
+				   { "format", &a.format },
+				   { "overwrite", &overwrite } };
 	char path[PATH];
 	if (argc < 2)
 		return yk_usage("apply", "needs the folder of a run and out=FOLDER; it accepts "
@@ -515,7 +550,8 @@ int yk_cmd_apply(int argc, char **argv)
 	if (!err)
 		err = arguments(&c, argc, argv, own, 4);
 	if (!err && (!a.out || strlen(a.nodes) > 500))
-		err = yk_fail(YOKE_EINVAL, a.out ? "nodes= is too long" : "give out=, the folder for the results");
+		err = yk_fail(YOKE_EINVAL, a.out ? "nodes= is too long" :
+						   "give out=, the folder for the results");
 	if (!err && strcmp(a.format, "hdr") && strcmp(a.format, "npy") && strcmp(a.format, "png"))
 		err = yk_fail(YOKE_EINVAL, "format=%s: must be hdr, npy or png", a.format);
 	if (!err)

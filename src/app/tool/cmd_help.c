@@ -56,7 +56,8 @@ static bool listed(const struct yk_config_row *r, unsigned commands, bool all)
 static void key(FILE *to, const struct yk_config_row *r, int names, int defaults)
 {
 	fprintf(to, "  %-*s  %-*s  %s", names, r->name, defaults, shown(r), r->help);
-	if ((r->type == YK_KEY_CHOICE || r->type == YK_KEY_CHOICE_OR_PATH) && strchr(r->choices, ' '))
+	if ((r->type == YK_KEY_CHOICE || r->type == YK_KEY_CHOICE_OR_PATH) &&
+	    strchr(r->choices, ' '))
 		fprintf(to, " (%s)", r->choices);
 	else if (r->type == YK_KEY_INT || r->type == YK_KEY_REAL || r->type == YK_KEY_REAL_OR_PATHS)
 		fprintf(to, r->max < 1e9 ? " (%.9g .. %.9g%s%s)" : " (%g .. %g%s%s)", r->min,
@@ -122,13 +123,13 @@ void yk_help(FILE *to, const struct yk_command *c, bool all)
 		overview(to);
 		return;
 	}
-	fprintf(to, "usage: yoke %s %s\n\n%c%s.\n", c->name, c->arguments, c->summary[0] - 'a' + 'A',
-		c->summary + 1);
+	fprintf(to, "usage: yoke %s %s\n\n%c%s.\n", c->name, c->arguments,
+		c->summary[0] - 'a' + 'A', c->summary + 1);
 	if (c->more)
 		fputs(c->more, to);
 	for (const struct yk_command *s = c->subjects; s && s->name; s++)
-		fprintf(to, "\nyoke %s %s\n%c%s.\n%s", s->name, s->arguments, s->summary[0] - 'a' + 'A',
-			s->summary + 1, s->more ? s->more : "");
+		fprintf(to, "\nyoke %s %s\n%c%s.\n%s", s->name, s->arguments,
+			s->summary[0] - 'a' + 'A', s->summary + 1, s->more ? s->more : "");
 	all |= !(c->keys & YK_T); // other commands have few keys
 	if (c->keys & YK_T && all)
 		optimizers(to);
@@ -151,7 +152,8 @@ int yk_cmd_help(int argc, char **argv)
 			names[n++] = c->name;
 		nearest = yk_nearest(argv[1], names, n);
 		if (nearest)
-			return yk_usage("help", "no command '%s'; did you mean '%s'", argv[1], nearest);
+			return yk_usage("help", "no command '%s'; did you mean '%s'", argv[1],
+					nearest);
 		return yk_usage("help", "no command '%s'", argv[1]);
 	}
 	const struct yk_command *subject = argc > 2 ? yk_command_find(c->subjects, argv[2]) : NULL;
@@ -165,7 +167,8 @@ int yk_cmd_help(int argc, char **argv)
 				"'%s': help takes one command and its subject, or `train all`",
 				argv[next]);
 	if (all && !c->keys)
-		return yk_usage("help", "%s has no list of keys, so it does not take `all`", c->name);
+		return yk_usage("help", "%s has no list of keys, so it does not take `all`",
+				c->name);
 	yk_help(stdout, c, all);
 	return YK_DONE;
 }

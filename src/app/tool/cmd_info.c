@@ -83,8 +83,9 @@ static json_t *gather_dtypes(bool asked)
 			continue;
 		json_t *o = json_pack("{s:s}", "op", row->name);
 		for (int k = 0; o && k < DTYPES; k++)
-			json_object_set_new(o, dtype_names[k],
-					    json_string(yk_capable_name(yk_capable(d, row->code, k + 1))));
+			json_object_set_new(
+				o, dtype_names[k],
+				json_string(yk_capable_name(yk_capable(d, row->code, k + 1))));
 		append(list, o);
 	}
 	return list;
@@ -143,8 +144,10 @@ static void print_hardware(const json_t *h)
 {
 	const char *matrix = json_string_value(json_object_get(h, "matrix"));
 	const char *generation = json_string_value(json_object_get(h, "generation"));
-	const double clock = number(h, "clock_hz") / 1e9, memory_clock = number(h, "memory_clock_hz") / 1e9;
-	const double cache = number(h, "cache_bytes") / (1 << 20), local = number(h, "local_bytes") / 1024;
+	const double clock = number(h, "clock_hz") / 1e9,
+		     memory_clock = number(h, "memory_clock_hz") / 1e9;
+	const double cache = number(h, "cache_bytes") / (1 << 20),
+		     local = number(h, "local_bytes") / 1024;
 
 	if (!generation || !*generation)
 		return;
@@ -193,12 +196,14 @@ static void print_multiples(const json_t *device)
 }
 
 // Prints ", WORD 12.3 UNIT" if the member is known.
-static void print_optional(const json_t *o, const char *key, const char *word, double unit, const char *name)
+static void print_optional(const json_t *o, const char *key, const char *word, double unit,
+			   const char *name)
 {
 	const json_t *x = json_object_get(o, key);
 
 	if (json_is_number(x))
-		printf(", %s %.*f %s", word, unit * json_number_value(x) < 10 ? 1 : 0, unit * json_number_value(x), name);
+		printf(", %s %.*f %s", word, unit * json_number_value(x) < 10 ? 1 : 0,
+		       unit * json_number_value(x), name);
 }
 
 static void print_telemetry(const json_t *t)
@@ -240,8 +245,8 @@ static void print_device(const json_t *d, const json_t *all)
 	size_t k;
 
 	printf("  %-10s  %-11s %4lld units %9.0f MiB  %s; %s", yk_cell(d, "id"), yk_cell(d, "kind"),
-	       (long long)json_integer_value(json_object_get(d, "units")), number(d, "memory") / (1 << 20),
-	       yk_cell(d, "name"), yk_cell(d, "driver"));
+	       (long long)json_integer_value(json_object_get(d, "units")),
+	       number(d, "memory") / (1 << 20), yk_cell(d, "name"), yk_cell(d, "driver"));
 	json_array_foreach (all, k, alias)
 		if (!strcmp(yk_cell(alias, "same_as"), yk_cell(d, "id")))
 			printf("; also %s", yk_cell(alias, "id"));

@@ -36,19 +36,24 @@ static int print_stages(const struct yk_trainer *t, int64_t batch, uint64_t avai
 		char blocks[48], weights[32], activations[32], peak[32];
 		struct yk_memory_estimate n;
 		int64_t from, to;
-		e = yk_stage_split(t->model, &t->shape, yk_config_str(t->replica.config, YK_KEY_split), stages, s, &from, &to);
+		e = yk_stage_split(t->model, &t->shape,
+				   yk_config_str(t->replica.config, YK_KEY_split), stages, s, &from,
+				   &to);
 		if (e == 0)
 			e = yk_memory_estimate_of_stage(t, s, batch, available, &n);
 		if (e < 0)
 			break;
-		snprintf(blocks, sizeof blocks, to - from > 1 ? "%" PRId64 "-%" PRId64 : "%" PRId64, from, to - 1);
-		printf("%-8" PRId64 " %8s %14s %12s %12s\n", s, blocks, yk_bytes_text(weights, n.weights),
-		       yk_bytes_text(activations, n.activations), yk_bytes_text(peak, n.peak));
+		snprintf(blocks, sizeof blocks, to - from > 1 ? "%" PRId64 "-%" PRId64 : "%" PRId64,
+			 from, to - 1);
+		printf("%-8" PRId64 " %8s %14s %12s %12s\n", s, blocks,
+		       yk_bytes_text(weights, n.weights), yk_bytes_text(activations, n.activations),
+		       yk_bytes_text(peak, n.peak));
 	}
 	return e;
 }
 
-static void print(const struct yk_trainer *t, int64_t batch, const struct yk_memory_estimate *n, int64_t stage, uint64_t available)
+static void print(const struct yk_trainer *t, int64_t batch, const struct yk_memory_estimate *n,
+		  int64_t stage, uint64_t available)
 {
 	const struct {
 		const char *what;
@@ -83,7 +88,8 @@ static void print(const struct yk_trainer *t, int64_t batch, const struct yk_mem
 // ---- alternatives ----
 
 // Prints one line: the memory of the run with these keys changed.
-static int alternative(const struct yk_config *c, int n, const char *const *keys, uint64_t available)
+static int alternative(const struct yk_config *c, int n, const char *const *keys,
+		       uint64_t available)
 {
 	struct yk_config other;
 	struct yk_trainer *t = NULL;
@@ -100,7 +106,8 @@ static int alternative(const struct yk_config *c, int n, const char *const *keys
 	if (e == 0)
 		e = yk_trainer_plan(&other, &t);
 	if (e == 0)
-		e = yk_memory_estimate_of(t, yk_config_int(&other, YK_KEY_batch), available, &need, NULL);
+		e = yk_memory_estimate_of(t, yk_config_int(&other, YK_KEY_batch), available, &need,
+					  NULL);
 	if (e == 0)
 		printf("%-32s %10s %12s  %s\n", name, yk_bytes_text(peak, need.peak),
 		       yk_bytes_text(activations, need.activations), need.fits ? "yes" : "no");
@@ -125,7 +132,8 @@ static int other_words(const struct yk_config *c, enum yk_config_key key, uint64
 	int e = 0;
 	snprintf(words, sizeof words, "%s", row->choices);
 	while (e == 0 && (word = strsep(&rest, " "))) {
-		if (!strcmp(word, yk_precision_word(yk_config_str(c, key))) || strcmp(word, yk_precision_word(word)))
+		if (!strcmp(word, yk_precision_word(yk_config_str(c, key))) ||
+		    strcmp(word, yk_precision_word(word)))
 			continue; // the run's own word, or a synonym of another one
 		snprintf(argument, sizeof argument, "%s=%s", row->name, word);
 		e = alternative(c, 1, (const char *[]){ argument }, available);
@@ -207,7 +215,8 @@ static void print_required_memory(const struct yk_trainer *t, int64_t batch, uin
 }
 
 // Prints the largest batch that fits, and the memory that larger ones need.
-static void print_fits(const struct yk_trainer *t, int64_t batch, const struct yk_memory_estimate *need, int64_t fits)
+static void print_fits(const struct yk_trainer *t, int64_t batch,
+		       const struct yk_memory_estimate *need, int64_t fits)
 {
 	struct yk_memory_estimate one;
 
@@ -242,7 +251,8 @@ static int plan(const struct yk_config *c)
 	if (batch == YK_AUTO) // only measurements can tell which batch is the fastest
 		batch = fits > 0 ? fits : 1;
 	if (e == 0)
-		e = d ? yk_memory_estimate_of(t, batch, available, &need, &stage) : yoke_error_code();
+		e = d ? yk_memory_estimate_of(t, batch, available, &need, &stage) :
+			yoke_error_code();
 	if (e == 0) {
 		printf("%s: %s\n", d->id, d->info.name);
 		print(t, batch, &need, stage, available);

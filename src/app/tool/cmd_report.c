@@ -60,7 +60,8 @@ static int report(int n, const char *const *folder, const struct forms *to)
 		e = yk_fail(YOKE_ENOMEM, "out of memory for the report");
 	for (int i = 0; i < FORMS && e == 0; i++)
 		if (to->file[i])
-			e = strcmp(to->file[i], "-") ? write_file(to->file[i], i, o) : write_form(stdout, i, o);
+			e = strcmp(to->file[i], "-") ? write_file(to->file[i], i, o) :
+						       write_form(stdout, i, o);
 	json_decref(o);
 	while (opened)
 		yk_view_close(v[--opened]);

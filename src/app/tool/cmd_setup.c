@@ -52,8 +52,11 @@ static void write_keys(FILE *to, const char *path)
 	static const struct {
 		unsigned commands, without;
 		const char *title;
-	} part[] = { { YK_T, 0, "train" }, { YK_G, YK_T, "generate" }, { YK_C, YK_T | YK_G, "chat" }, { YK_E, YK_T | YK_G | YK_C, "eval" },
-		   { YK_S, YK_T | YK_G | YK_C | YK_E, "serve" } };
+	} part[] = { { YK_T, 0, "train" },
+		     { YK_G, YK_T, "generate" },
+		     { YK_C, YK_T | YK_G, "chat" },
+		     { YK_E, YK_T | YK_G | YK_C, "eval" },
+		     { YK_S, YK_T | YK_G | YK_C | YK_E, "serve" } };
 	fprintf(to,
 		"# All keys with their defaults. Remove the '#' from the lines that you change, "
 		"DATA first, then run\n#\n#\tyoke train %s\n#\n# Arguments override this file: "
@@ -85,7 +88,8 @@ static int setup(const char *path)
 		write_keys(f, word);
 		bool bad = ferror(f);
 		if (fclose(f) || bad) {
-			e = yk_fail(YOKE_EIO, "%s: %s", path, errno ? strerror(errno) : "write error");
+			e = yk_fail(YOKE_EIO, "%s: %s", path,
+				    errno ? strerror(errno) : "write error");
 			unlink(path); // only the file that was created here
 		}
 	} else if (reason == EEXIST) {

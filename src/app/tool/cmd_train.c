@@ -17,7 +17,8 @@ int yk_cmd_train(int argc, char **argv)
 	if (yk_config_arguments(&c, argc - 1, argv + 1) < 0) {
 		yk_failed("train");
 		status = YK_USAGE;
-	} else if ((yk_ranks_spawns(&c) ? yk_ranks_spawn(&c, argc, argv) : yk_ranks_train(&c, argc, argv)) < 0) {
+	} else if ((yk_ranks_spawns(&c) ? yk_ranks_spawn(&c, argc, argv) :
+					  yk_ranks_train(&c, argc, argv)) < 0) {
 		// one process reports the error for all
 		status = yk_process_failed() ? YK_FAILED : yk_failed("train");
 	}

@@ -109,8 +109,8 @@ static int measure(const struct yk_device *d, const char *name, double until, st
 		int64_t limit = yk_param_int(&limit_setting), left = seconds_left(until);
 		if (!left)
 			return 1;
-		int answered = yk_child_watch(argv, left < limit ? left : limit, limit_setting.name, answer,
-					  sizeof answer, outcome, sizeof outcome);
+		int answered = yk_child_watch(argv, left < limit ? left : limit, limit_setting.name,
+					      answer, sizeof answer, outcome, sizeof outcome);
 		if (answered < 0)
 			return yk_fail(YOKE_EIO, "cannot start a child process: %s", outcome);
 		if (parse_answer(r, answer, last))
@@ -119,8 +119,9 @@ static int measure(const struct yk_device *d, const char *name, double until, st
 			return 1;
 		struct result *x = *last ? result_of(r, last) : NULL;
 		if (!answered || !x || x->bad)
-			return yk_fail(YOKE_EDEVICE, "measuring %s %s; see `yoke tune %s --only %s`",
-				       name, outcome, d->id, name);
+			return yk_fail(YOKE_EDEVICE,
+				       "measuring %s %s; see `yoke tune %s --only %s`", name,
+				       outcome, d->id, name);
 		x->bad = "fails";
 		fprintf(stderr, "yoke tune: %s %s\n", last, outcome);
 		size_t n = strlen(without);
@@ -251,9 +252,10 @@ static const char *duration(double s, char to[32])
 	return to;
 }
 
-// Prints the progress on stderr: at intervals, or in place on a terminal. *last_output: time of the last
-// output.
-static void show_progress(const struct todo *t, size_t i, double elapsed, int64_t left, double *last_output)
+// Prints the progress on stderr: at intervals, or in place on a terminal. *last_output: time of the
+// last output.
+static void show_progress(const struct todo *t, size_t i, double elapsed, int64_t left,
+			  double *last_output)
 {
 	char classes[64];
 	double s = seconds_to_go(t, i, elapsed);
@@ -296,7 +298,8 @@ static void show_todo(const struct yk_device *d, const char *model, int64_t left
 		printf("%s has only one implementation of each class%s%s; nothing to measure\n",
 		       d->id, of, whose);
 	else
-		printf("%s: %s to measure%s%s, about %s%s%s\n", d->id, yk_counted(classes, (long long)t->n, "class"), of, whose,
+		printf("%s: %s to measure%s%s, about %s%s%s\n", d->id,
+		       yk_counted(classes, (long long)t->n, "class"), of, whose,
 		       duration(s, text[0]), (double)left < s ? ", limited to " : "",
 		       (double)left < s ? duration((double)left, text[1]) : "");
 	fflush(stdout);
@@ -334,7 +337,8 @@ static int tune(struct yk_device *d, const char *model, uint64_t budget)
 	}
 	if (err >= 0 && todo.n)
 		printf("%s: %s measured now, %zu earlier, %zu left; %s; %s\n", d->id,
-		       yk_counted(classes, (long long)now, "class"), todo.before, todo.n - i, duration(yk_seconds() - began, text), t.path);
+		       yk_counted(classes, (long long)now, "class"), todo.before, todo.n - i,
+		       duration(yk_seconds() - began, text), t.path);
 	yk_tuning_fini(&t);
 	return err < 0 ? err : 0;
 }

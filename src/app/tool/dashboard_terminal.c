@@ -16,7 +16,8 @@
 int yk_top_screen(struct yk_top *t)
 {
 	(void)t;
-	return yk_fail(YOKE_EUNSUPPORTED, "this yoke was built without ncurses; --once prints the table");
+	return yk_fail(YOKE_EUNSUPPORTED,
+		       "this yoke was built without ncurses; --once prints the table");
 }
 #endif
 

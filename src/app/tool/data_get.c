@@ -124,7 +124,8 @@ static pid_t start_gzip(const char *path, int *out)
 	return pid;
 }
 
-// Copies the table and returns its rows; negative: an error of the input.  The first line names columns.
+// Copies the table and returns its rows; negative: an error of the input.  The first line names
+// columns.
 static int64_t copy_digits(FILE *from, FILE *to)
 {
 	char *line = NULL;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// yoke data prepare: tokenizes text into a token file, or conversations for a model; describes files of the latter.
+// yoke data prepare: tokenizes text into a token file, or conversations for a model; describes
+// files of the latter.
 #include "config.h"
 
 #include <errno.h>
@@ -36,7 +37,9 @@ static int number(const char *key, const char *value, int64_t min, int64_t max, 
 	errno = 0;
 	const long long n = strtoll(value, &end, 10);
 	if (errno || *value < '0' || *value > '9' || *end || n < min || n > max)
-		return yk_usage("data", "%s=%s: must be a whole number from %" PRId64 " to %" PRId64, key, value, min, max);
+		return yk_usage("data",
+				"%s=%s: must be a whole number from %" PRId64 " to %" PRId64, key,
+				value, min, max);
 	*to = n;
 	return YK_DONE;
 }
@@ -88,10 +91,13 @@ static void report(const struct yk_prepare *p, const struct yk_prepared_text *d)
 	char files[64];
 	if (d->reused)
 		printf("%s is up to date with its text: nothing to do\n", p->out);
-	printf("tokens       %" PRId64 " of %" PRId64 " different, %" PRId64 " to train, %" PRId64 " to validate\n"
-	       "documents    %" PRId64 "\n", d->tokens, d->vocab, d->train, d->tokens - d->train, d->documents);
+	printf("tokens       %" PRId64 " of %" PRId64 " different, %" PRId64 " to train, %" PRId64
+	       " to validate\n"
+	       "documents    %" PRId64 "\n",
+	       d->tokens, d->vocab, d->train, d->tokens - d->train, d->documents);
 	if (!d->reused)
-		printf("text         %" PRIu64 " bytes in %s%s\n", d->bytes, yk_counted(files, d->files, "file"),
+		printf("text         %" PRIu64 " bytes in %s%s\n", d->bytes,
+		       yk_counted(files, d->files, "file"),
 		       d->skipped ? "; others were skipped, being empty or not text" : "");
 	printf("next: yoke train data=%s\n", p->out);
 }
@@ -108,7 +114,8 @@ int yk_data_chats_info(int argc, char **argv)
 	struct yk_chats_prepared d;
 	const bool check = !strcmp(argv[1], "check");
 	if (!check && strcmp(argv[1], "info")) {
-		yk_fail(YOKE_EUNSUPPORTED, "%s: holds conversations, which are no data set without a model; use info or check",
+		yk_fail(YOKE_EUNSUPPORTED,
+			"%s: holds conversations, which are no data set without a model; use info or check",
 			argv[2]);
 		return yk_failed("data");
 	}
@@ -138,7 +145,9 @@ static int prepare_chats(const char *paths, const char *model, const char *out)
 
 int yk_data_prepare(int argc, char **argv)
 {
-	struct yk_prepare p = { .paths = argv[2], .tokenizer = "byte", .valid = 0.1, .context = 128 };
+	struct yk_prepare p = {
+		.paths = argv[2], .tokenizer = "byte", .valid = 0.1, .context = 128
+	};
 	struct given given = { .model = NULL };
 	struct yk_prepared_text done;
 	struct yk_stop stop;
@@ -148,7 +157,8 @@ int yk_data_prepare(int argc, char **argv)
 			return status;
 	}
 	if (given.model && given.text)
-		return yk_usage("data", "%.*s: is a key of text; conversations for model= have out= only",
+		return yk_usage("data",
+				"%.*s: is a key of text; conversations for model= have out= only",
 				(int)strcspn(given.text, "="), given.text);
 	if (!p.out && strchr(p.paths, ','))
 		return yk_usage("data", "several texts: name the token file with out=");
@@ -159,7 +169,8 @@ int yk_data_prepare(int argc, char **argv)
 		free(out);
 		return failed < 0 ? yk_failed("data") : YK_DONE;
 	}
-	int e = p.out ? yk_stop_begin(&stop, NULL, NULL) : yk_fail(YOKE_ENOMEM, "out of memory for a path");
+	int e = p.out ? yk_stop_begin(&stop, NULL, NULL) :
+			yk_fail(YOKE_ENOMEM, "out of memory for a path");
 	if (e == 0) {
 		p.stop = &stop.signal;
 		e = yk_prepare(&p, &done);

@@ -117,8 +117,8 @@ static json_t *helper(json_t *advice)
 			      why);
 	static const char *const names[] = { [YK_HELPER_FOUND] = "found", [YK_HELPER_OFF] = "off",
 					     [YK_HELPER_MISSING] = "missing" };
-	return json_pack("{s:s, s:s, s:s}", "state", names[state], "path", state == YK_HELPER_FOUND ? path : "", "why",
-			 why);
+	return json_pack("{s:s, s:s, s:s}", "state", names[state], "path",
+			 state == YK_HELPER_FOUND ? path : "", "why", why);
 }
 
 // Path of the module in the build directory that contains this command. False: there is no such
@@ -132,8 +132,8 @@ static bool in_build(const char *module, char to[PATH_MAX])
 	if (!slash)
 		return false;
 	*slash = '\0';
-	const int length = snprintf(to, PATH_MAX, "%s/%.*s.libs/%.*s.so", own, (int)(name - module), module,
-				    (int)(strlen(name) - strlen(".la")), name);
+	const int length = snprintf(to, PATH_MAX, "%s/%.*s.libs/%.*s.so", own, (int)(name - module),
+				    module, (int)(strlen(name) - strlen(".la")), name);
 	return length > 0 && length < PATH_MAX && !access(to, F_OK);
 }
 
@@ -147,9 +147,10 @@ static json_t *built(json_t *advice)
 	for (const char *const *m = yk_built_modules; *m; m++) {
 		const char *name = strrchr(*m, '/') + 1, *file, *found = "";
 		const size_t n = strlen(name) - strlen(".la");
-		for (const struct yk_plugin_outcome *o = yk_plugin_outcomes(); o && !*found; o = o->next)
-			if (!o->folder && (file = strrchr(o->path, '/')) && !strncmp(file + 1, name, n) &&
-			    !strcmp(file + 1 + n, ".so"))
+		for (const struct yk_plugin_outcome *o = yk_plugin_outcomes(); o && !*found;
+		     o = o->next)
+			if (!o->folder && (file = strrchr(o->path, '/')) &&
+			    !strncmp(file + 1, name, n) && !strcmp(file + 1 + n, ".so"))
 				found = o->path;
 		if (!*found && in_build(*m, path))
 			yk_doctor_add(advice,
@@ -163,8 +164,9 @@ static json_t *built(json_t *advice)
 				      "to YOKE_PLUGIN_PATH",
 				      (int)n, name);
 		char *word = strndup(name, n);
-		json_array_append_new(list, json_pack("{s:s, s:s, s:s}", "name", word ? word : "", "state",
-						      *found ? "found" : "not found", "path", found));
+		json_array_append_new(list, json_pack("{s:s, s:s, s:s}", "name", word ? word : "",
+						      "state", *found ? "found" : "not found",
+						      "path", found));
 		free(word);
 	}
 	return list;
@@ -201,7 +203,8 @@ static json_t *threads(void)
 	struct yk_device *cpu = yk_device_cpu();
 
 	if (!cpu) {
-		json_t *o = json_pack("{s:i, s:s, s:s}", "count", 0, "bound", "", "why", yoke_error());
+		json_t *o =
+			json_pack("{s:i, s:s, s:s}", "count", 0, "bound", "", "why", yoke_error());
 		yoke_error_clear();
 		return o;
 	}

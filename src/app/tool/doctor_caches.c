@@ -75,9 +75,10 @@ json_t *yk_doctor_caches(json_t *problems, json_t *advice)
 	json_t *list = json_array(), *o;
 
 	yk_cache_inspect(&s);
-	json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:s, s:I, s:I}", "name", "yoke", "path",
-					      s.path, "state", s.usable ? "used" : "not used", "why", s.why,
-					      "files", (json_int_t)s.files, "bytes", (json_int_t)s.bytes));
+	json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:s, s:I, s:I}", "name", "yoke",
+					      "path", s.path, "state",
+					      s.usable ? "used" : "not used", "why", s.why, "files",
+					      (json_int_t)s.files, "bytes", (json_int_t)s.bytes));
 	if (s.requested && !s.usable)
 		yk_doctor_add(problems, "cache %s cannot be used: %s", s.path, s.why);
 	else if (!s.usable && *s.path)
@@ -98,8 +99,10 @@ static json_t *tuning_of(const struct yk_device *d)
 	if (!*why && !yk_tuning_applied())
 		snprintf(why, sizeof why, "YOKE_TUNE=0");
 	json_t *o = json_pack("{s:s, s:s, s:s, s:I, s:s}", "device", d->id, "state",
-			      t.n && !*why ? "used" : *why ? "not used" : "none", "path", t.path, "classes",
-			      (json_int_t)t.n, "why", why);
+			      t.n && !*why ? "used" :
+			      *why         ? "not used" :
+					     "none",
+			      "path", t.path, "classes", (json_int_t)t.n, "why", why);
 	yk_tuning_fini(&t);
 	return o;
 }

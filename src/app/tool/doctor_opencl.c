@@ -32,7 +32,8 @@ static int fields(char *line, char *to[5])
 static json_t *loader(const char *helper, char *answer, json_t *advice)
 {
 	char outcome[256], *field[5];
-	int answered = yk_child_run(helper, "--loader", NULL, answer, MAX_ANSWER, outcome, sizeof outcome);
+	int answered =
+		yk_child_run(helper, "--loader", NULL, answer, MAX_ANSWER, outcome, sizeof outcome);
 
 	if (!*outcome && answered > 0) {
 		answer[strcspn(answer, "\n")] = '\0';
@@ -103,9 +104,9 @@ static const char *digest(char *answer, json_t *platforms, char *why, size_t cap
 			snprintf(why, cap, "%s", field[1]);
 		} else if (!strcmp(field[0], "platform")) {
 			long n = strtol(field[3], NULL, 10);
-			json_array_append_new(platforms, json_pack("{s:s, s:s, s:I}", "name", field[1],
-								   "version", field[2], "devices",
-								   (json_int_t)n));
+			json_array_append_new(platforms, json_pack("{s:s, s:s, s:I}", "name",
+								   field[1], "version", field[2],
+								   "devices", (json_int_t)n));
 			if (*field[4])
 				snprintf(why, cap, "platform %s %s", field[1], field[4]);
 			else if (!n && !*why)
@@ -134,7 +135,8 @@ static json_t *driver(const struct yk_icd *icd, const char *helper, char *answer
 
 	if (icd->error || !*icd->library) {
 		state = "unreadable";
-		snprintf(why, sizeof why, "%s%s", !icd->error && icd->flaw ? "it " : "", reason(icd));
+		snprintf(why, sizeof why, "%s%s", !icd->error && icd->flaw ? "it " : "",
+			 reason(icd));
 		yk_doctor_add(advice, "%s: reinstall its package or remove it", name);
 	} else if (icd->flaw) {
 		snprintf(why, sizeof why, "the file %s", icd->flaw);
@@ -142,23 +144,27 @@ static json_t *driver(const struct yk_icd *icd, const char *helper, char *answer
 			      "%s: replace its contents with the library's name on one line", name);
 	} else {
 		char outcome[256];
-		int answered = yk_child_run(helper, "--icd", icd->library, answer, MAX_ANSWER, outcome,
-					sizeof outcome);
+		int answered = yk_child_run(helper, "--icd", icd->library, answer, MAX_ANSWER,
+					    outcome, sizeof outcome);
 		if (*outcome || answered <= 0) {
 			state = answered < 0 ? "not tried" : "crashes";
 			snprintf(why, sizeof why, "%s", outcome);
 			if (answered >= 0)
-				yk_doctor_add(advice, "%s: update that driver, or remove the file so that "
-					      "the others can be used", name);
+				yk_doctor_add(advice,
+					      "%s: update that driver, or remove the file so that "
+					      "the others can be used",
+					      name);
 		} else {
 			state = digest(answer, platforms, why, sizeof why);
 			if (!strcmp(state, "fails"))
-				yk_doctor_add(advice, "%s: its library %s cannot be used; reinstall its "
-					      "package or remove the file", name, icd->library);
+				yk_doctor_add(advice,
+					      "%s: its library %s cannot be used; reinstall its "
+					      "package or remove the file",
+					      name, icd->library);
 		}
 	}
-	return json_pack("{s:s, s:s, s:s, s:s, s:o}", "file", icd->file, "library", icd->library, "state",
-			 state, "why", why, "platforms", platforms);
+	return json_pack("{s:s, s:s, s:s, s:s, s:o}", "file", icd->file, "library", icd->library,
+			 "state", state, "why", why, "platforms", platforms);
 }
 
 // ---- device nodes ----
@@ -170,11 +176,14 @@ json_t *yk_doctor_nodes(const char *dev, bool has_gpu, json_t *advice)
 	json_t *list = json_array();
 
 	for (size_t i = 0; i < n; i++) {
-		const char *state = !node[i].error ? "opens" : node[i].error == EACCES ? "denied" : "fails";
+		const char *state = !node[i].error          ? "opens" :
+				    node[i].error == EACCES ? "denied" :
+							      "fails";
 		open += !node[i].error;
-		json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:s}", "path", node[i].path, "group",
-						      node[i].group, "state", state, "why",
-						      node[i].error ? strerror(node[i].error) : ""));
+		json_array_append_new(list,
+				      json_pack("{s:s, s:s, s:s, s:s}", "path", node[i].path,
+						"group", node[i].group, "state", state, "why",
+						node[i].error ? strerror(node[i].error) : ""));
 		if (node[i].error == EACCES && *node[i].group)
 			yk_doctor_add(advice,
 				      "the GPU's device nodes belong to group %s: run usermod -aG "
@@ -205,18 +214,21 @@ json_t *yk_doctor_opencl(bool load_drivers, bool has_gpu, json_t *advice)
 	char *answer = malloc(MAX_ANSWER);
 	struct yk_icds icds;
 	json_t *o = json_object(), *drivers = json_array();
-	bool can = load_drivers && answer && yk_child_helper(helper, why, sizeof why) == YK_HELPER_FOUND;
+	bool can = load_drivers && answer &&
+		   yk_child_helper(helper, why, sizeof why) == YK_HELPER_FOUND;
 
-	json_object_set_new(o, "loader", can ? loader(helper, answer, advice) :
-			    json_pack("{s:s, s:s, s:s, s:s}", "state", "not tried", "path", "", "name", "",
-				      "why", why));
+	json_object_set_new(o, "loader",
+			    can ? loader(helper, answer, advice) :
+				  json_pack("{s:s, s:s, s:s, s:s}", "state", "not tried", "path",
+					    "", "name", "", "why", why));
 	yk_icds_find(&icds);
 	json_object_set_new(o, "vendors", vendors(&icds, advice));
 	for (size_t i = 0; i < icds.n; i++)
-		json_array_append_new(drivers, can ? driver(&icds.at[i], helper, answer, advice) :
-				      json_pack("{s:s, s:s, s:s, s:s, s:[]}", "file", icds.at[i].file,
-						"library", icds.at[i].library, "state", "not tried", "why",
-						why, "platforms"));
+		json_array_append_new(
+			drivers, can ? driver(&icds.at[i], helper, answer, advice) :
+				       json_pack("{s:s, s:s, s:s, s:s, s:[]}", "file",
+						 icds.at[i].file, "library", icds.at[i].library,
+						 "state", "not tried", "why", why, "platforms"));
 	yk_icds_free(&icds);
 	free(answer);
 	json_object_set_new(o, "drivers", drivers);

@@ -20,7 +20,8 @@ static void print_one(const json_t *o)
 	size_t i;
 	printf("%s: %s: %s\n", yk_cell(o, "run"), yk_cell(o, "condition"), yk_cell(o, "what"));
 	json_array_foreach (json_object_get(o, "evidence"), i, e) {
-		long long from = json_integer_value(json_object_get(e, "from")), to = json_integer_value(json_object_get(e, "to"));
+		long long from = json_integer_value(json_object_get(e, "from")),
+			  to = json_integer_value(json_object_get(e, "to"));
 		char lines[64] = "";
 		if (from > 0 && to > from)
 			snprintf(lines, sizeof lines, ", lines %lld to %lld", from, to);

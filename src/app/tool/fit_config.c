@@ -143,7 +143,8 @@ static void remove_alternative(json_t *root, const char *argument)
 	json_t *data = json_object_get(root, "data");
 	if (!strncmp(argument, "data.cubes=", 11) && json_is_string(json_object_get(data, "cubes")))
 		json_object_del(data, "synthetic");
-	if (!strncmp(argument, "data.synthetic=", 15) && json_is_string(json_object_get(data, "synthetic")))
+	if (!strncmp(argument, "data.synthetic=", 15) &&
+	    json_is_string(json_object_get(data, "synthetic")))
 		for (int i = 0; i < 3; i++)
 			json_object_del(data, ((const char *[]){ "cubes", "labels", "masks" })[i]);
 }
@@ -174,7 +175,8 @@ static const char *section_of(const char *argument)
 int yk_fit_config_set(struct yk_fit_config *c, const char *argument)
 {
 	const char *section = section_of(argument);
-	const bool optimizer = strchr(section, '=') != NULL; // optimizer=adam is optimizer.name=adam
+	// optimizer=adam is optimizer.name=adam
+	const bool optimizer = strchr(section, '=') != NULL;
 	const char *trainer = NULL;
 	char *copy, *value, *rest, *name;
 	if (asprintf(&copy, "%s%s", section, argument + (optimizer ? strlen("optimizer=") : 0)) < 0)
@@ -193,7 +195,8 @@ int yk_fit_config_set(struct yk_fit_config *c, const char *argument)
 	}
 	if (!err && (!json_is_object(in) || !*name))
 		err = yk_fail(YOKE_EINVAL, "'%s': no such path in the configuration", argument);
-	if (!err && in == json_object_get(c->root, "trainer")) { // wins over the key's other name in the file
+	// wins over the key's other name in the file
+	if (!err && in == json_object_get(c->root, "trainer")) {
 		const char *key;
 		json_t *one;
 		void *next;
@@ -226,7 +229,8 @@ void yk_fit_config_cubes_alone(struct yk_fit_config *c)
 // ---- data ----
 
 struct data_keys {
-	char cubes[YK_FIT_TEXT_SIZE], labels[YK_FIT_TEXT_SIZE], masks[YK_FIT_TEXT_SIZE], synthetic[YK_FIT_TEXT_SIZE];
+	char cubes[YK_FIT_TEXT_SIZE], labels[YK_FIT_TEXT_SIZE], masks[YK_FIT_TEXT_SIZE],
+		synthetic[YK_FIT_TEXT_SIZE];
 	char bands[YK_FIT_TEXT_SIZE], variable[YK_FIT_TEXT_SIZE];
 	int64_t batch, workers; // workers -1: auto
 	int nonfinite;          // index of the chosen word
@@ -251,13 +255,15 @@ static int take_split(const struct yk_fit_key *k, const char *where, const json_
 	return 0;
 }
 
-static int take_workers(const struct yk_fit_key *k, const char *where, const json_t *value, void *to)
+static int take_workers(const struct yk_fit_key *k, const char *where, const json_t *value,
+			void *to)
 {
 	struct data_keys *d = to;
 	d->workers = json_is_integer(value) ? json_integer_value(value) : -1;
 	if (yk_parse_word(value, "auto") == 0 || (d->workers >= 0 && d->workers <= 1024))
 		return 0;
-	return yk_fail(YOKE_EINVAL, "%s: %s must be \"auto\" or a whole number from 0 to 1024", where, k->name);
+	return yk_fail(YOKE_EINVAL, "%s: %s must be \"auto\" or a whole number from 0 to 1024",
+		       where, k->name);
 }
 
 static int take_cache(const struct yk_fit_key *k, const char *where, const json_t *value, void *to)
@@ -267,7 +273,8 @@ static int take_cache(const struct yk_fit_key *k, const char *where, const json_
 	d->cache = yk_parse_word(value, "none all") == 1 ? INT64_MAX : 0;
 	if (json_is_integer(value) && json_integer_value(value) > 0)
 		d->cache = json_integer_value(value);
-	else if (!text || (yk_parse_word(value, "none all") < 0 && (yk_parse_bytes(text, &d->cache) < 0 || d->cache < 1)))
+	else if (!text || (yk_parse_word(value, "none all") < 0 &&
+			   (yk_parse_bytes(text, &d->cache) < 0 || d->cache < 1)))
 		return yk_fail(YOKE_EINVAL,
 			       "%s: %s must be none, all, or a number of bytes, for example 2G",
 			       where, k->name);
@@ -284,7 +291,11 @@ static const struct yk_fit_key data_keys[] = {
 	{ .name = "split", .kind = YK_FIT_OTHER, .def = "[0.8, 0.2, 0.0]", .take = take_split },
 	{ .name = "bands", .kind = YK_FIT_TEXT, .def = "\"all\"", AT(bands) },
 	{ .name = "variable", .kind = YK_FIT_TEXT, .def = "null", AT(variable) },
-	{ .name = "nonfinite", .kind = YK_FIT_WORD, .def = "\"error\"", .words = "error skip", AT(nonfinite) },
+	{ .name = "nonfinite",
+	  .kind = YK_FIT_WORD,
+	  .def = "\"error\"",
+	  .words = "error skip",
+	  AT(nonfinite) },
 	{ .name = "cache", .kind = YK_FIT_OTHER, .def = "\"none\"", .take = take_cache },
 	{ .name = "workers", .kind = YK_FIT_OTHER, .def = "\"auto\"", .take = take_workers },
 };
@@ -405,9 +416,11 @@ static int name_cubes(struct yk_fit_config *c)
 			char *name = name_with(c->file[i], folders[i]);
 			free(c->name[i]);
 			c->name[i] = NULL;
-			if (!name || (folders[i] > FOLDERS ? asprintf(&c->name[i], "%s_%d", name, folders[i] - FOLDERS + 1) :
-				      c->item[i] >= 0	   ? asprintf(&c->name[i], "%s_%05" PRId64, name, c->item[i]) :
-							     asprintf(&c->name[i], "%s", name)) < 0)
+			if (!name || (folders[i] > FOLDERS ? asprintf(&c->name[i], "%s_%d", name,
+								      folders[i] - FOLDERS + 1) :
+				      c->item[i] >= 0 ? asprintf(&c->name[i], "%s_%05" PRId64, name,
+								 c->item[i]) :
+							asprintf(&c->name[i], "%s", name)) < 0)
 				err = yk_fail(YOKE_ENOMEM, "out of memory");
 			free(name);
 			order[i] = (struct named){ c->name[i], (int64_t)i };
@@ -415,11 +428,13 @@ static int name_cubes(struct yk_fit_config *c)
 		if (!err)
 			qsort(order, n, sizeof *order, by_name);
 		for (size_t from = 0, to; from < n && !err; from = to) {
-			for (to = from + 1; to < n && !strcmp(order[to].name, order[from].name); to++)
+			for (to = from + 1; to < n && !strcmp(order[to].name, order[from].name);
+			     to++)
 				;
 			for (size_t i = from; to > from + 1 && i < to; i++) {
 				int *depth = &folders[order[i].sample];
-				*depth = *depth < FOLDERS ? *depth + 1 : FOLDERS + 1 + (int)(i - from);
+				*depth = *depth < FOLDERS ? *depth + 1 :
+							    FOLDERS + 1 + (int)(i - from);
 				again = true;
 			}
 		}
@@ -442,12 +457,19 @@ static int open_cubes(struct yk_fit_config *c, const struct data_keys *k)
 	if (!err && *k->masks && mask.gl_pathc != path.gl_pathc)
 		err = yk_fail(YOKE_EINVAL, "data: %zu cubes but %zu masks", path.gl_pathc,
 			      mask.gl_pathc);
-	snprintf(c->settings, sizeof c->settings, *k->variable ? "bands=%s variable=%s" : "bands=%s", k->bands, k->variable);
-	snprintf(settings, sizeof settings, "%s nonfinite=%s", c->settings, k->nonfinite ? "skip" : "error");
+	snprintf(c->settings, sizeof c->settings,
+		 *k->variable ? "bands=%s variable=%s" : "bands=%s", k->bands, k->variable);
+	snprintf(settings, sizeof settings, "%s nonfinite=%s", c->settings,
+		 k->nonfinite ? "skip" : "error");
 	if (!err) {
-		const struct yoke_cube_files o = { .size = sizeof o, .n = (int)path.gl_pathc, .path = (const char *const *)path.gl_pathv,
-						   .label = *k->labels ? (const char *const *)label.gl_pathv : NULL,
-						   .mask = *k->masks ? (const char *const *)mask.gl_pathv : NULL, .settings = settings };
+		const struct yoke_cube_files o = {
+			.size = sizeof o,
+			.n = (int)path.gl_pathc,
+			.path = (const char *const *)path.gl_pathv,
+			.label = *k->labels ? (const char *const *)label.gl_pathv : NULL,
+			.mask = *k->masks ? (const char *const *)mask.gl_pathv : NULL,
+			.settings = settings
+		};
 		c->set = yoke_dataset_cube_files(&o);
 		err = c->set ? list_cubes(c, &path) : yk_error_last();
 		if (!err && (err = add_all_read(c, &label)) == 0)
@@ -489,7 +511,8 @@ int yk_fit_config_data(struct yk_fit_config *c)
 	memcpy(c->split, k.split, sizeof c->split);
 	const int n = snprintf(c->loader, sizeof c->loader, "batch=%" PRId64, k.batch);
 	if (k.workers >= 0)
-		snprintf(c->loader + n, sizeof c->loader - (size_t)n, " workers=%" PRId64, k.workers);
+		snprintf(c->loader + n, sizeof c->loader - (size_t)n, " workers=%" PRId64,
+			 k.workers);
 	err = *k.cubes ? open_cubes(c, &k) : open_drawn(c, k.synthetic);
 	if (err || !k.cache)
 		return err;

@@ -27,15 +27,16 @@ static const char *name_of(const yoke_pipeline *p, const char *node)
 	return *node ? node : p->node[p->last].name;
 }
 
-static int stem_of(const struct yk_fit_config *c, const yoke_pipeline *p, int64_t sample, const char *folder, const char *node,
-		   char to[PATH])
+static int stem_of(const struct yk_fit_config *c, const yoke_pipeline *p, int64_t sample,
+		   const char *folder, const char *node, char to[PATH])
 {
 	const int n = snprintf(to, PATH, "%s/%s_%s", folder, c->name[sample], name_of(p, node));
 	return n < PATH - 8 ? 0 : yk_fail(YOKE_EINVAL, "out: the path %.200s.. is too long", to);
 }
 
-int yk_fit_maps_paths(const struct yk_fit_config *c, const yoke_pipeline *p, int64_t sample, const char *folder, const char *nodes,
-		      const char *formats, struct yk_file_list *to)
+int yk_fit_maps_paths(const struct yk_fit_config *c, const yoke_pipeline *p, int64_t sample,
+		      const char *folder, const char *nodes, const char *formats,
+		      struct yk_file_list *to)
 {
 	char list[LIST], *rest = list, *node, stem[PATH], path[PATH + 8];
 	int err = 0, at;
@@ -143,9 +144,18 @@ static int begin_files(struct result *r)
 {
 	const struct yoke_cube_info *from = &r->scene->info;
 	const int node = node_of(r);
-	const struct yoke_cube_info i = { .size = sizeof i, .lines = r->scene->lines, .samples = r->scene->samples, .bands = r->channels,
-					  .type = "f32", .interleave = "bip", .scale = 1, .ignore = (double)r->fill,
-					  .wavelength = yk_node_keeps_bands(r->p, node) ? from->wavelength : NULL, .units = from->units,
+	const struct yoke_cube_info i = { .size = sizeof i,
+					  .lines = r->scene->lines,
+					  .samples = r->scene->samples,
+					  .bands = r->channels,
+					  .type = "f32",
+					  .interleave = "bip",
+					  .scale = 1,
+					  .ignore = (double)r->fill,
+					  .wavelength = yk_node_keeps_bands(r->p, node) ?
+								from->wavelength :
+								NULL,
+					  .units = from->units,
 					  .scene = from->scene };
 	char path[PATH + 8];
 	int err = 0;
@@ -156,7 +166,8 @@ static int begin_files(struct result *r)
 				      "%s: a picture shows one channel, but the node has %lld",
 				      path, (long long)r->channels);
 		else if (picture(r, k))
-			r->score = malloc((size_t)(r->scene->lines * r->scene->samples + 1) * sizeof *r->score);
+			r->score = malloc((size_t)(r->scene->lines * r->scene->samples + 1) *
+					  sizeof *r->score);
 		else if ((err = yk_cube_begin(&r->writer[k], path, &i)) == 0)
 			r->open[k] = true;
 		if (!err && picture(r, k) && !r->score)
@@ -166,7 +177,8 @@ static int begin_files(struct result *r)
 }
 
 // Writes the value to all pixels of weight 0.
-static void fill_in(const struct result *r, const float *weight, int64_t pixels, float value, float *y)
+static void fill_in(const struct result *r, const float *weight, int64_t pixels, float value,
+		    float *y)
 {
 	for (int64_t i = 0; i < pixels; i++)
 		for (int64_t k = 0; weight[i] == 0 && k < r->channels; k++)
@@ -198,10 +210,12 @@ static int compute(struct result *r, int64_t first, int64_t lines, float *y)
 	const struct scene *c = r->scene;
 	const int64_t dims[3] = { lines, c->samples, c->bands }, at = first * c->samples;
 	yoke_scope *s = yoke_scope_begin("apply");
-	yoke_tensor *x = yoke_wrap(yoke_f32, 3, dims, (float *)c->field[0] + at * c->bands, NULL, NULL),
+	yoke_tensor *x = yoke_wrap(yoke_f32, 3, dims, (float *)c->field[0] + at * c->bands, NULL,
+				   NULL),
 		    *weight = yoke_wrap(yoke_f32, 2, dims, (float *)c->field[1] + at, NULL, NULL),
 		    *t = x && weight ? yk_pipeline_value(r->p, node_of(r), x, weight) : NULL;
-	int err = t ? yoke_read(t, y, (size_t)(lines * c->samples * r->channels) * sizeof *y) : yk_error_last();
+	int err = t ? yoke_read(t, y, (size_t)(lines * c->samples * r->channels) * sizeof *y) :
+		      yk_error_last();
 	yoke_scope_end(s);
 	return err;
 }
@@ -219,7 +233,9 @@ static int write_picture(const struct result *r, const char *path)
 			high = fmaxf(high, r->score[i]);
 		}
 	for (int64_t i = 0; i < n; i++)
-		grey[i] = !isfinite(r->score[i]) || !(high > low) ? 0 : (unsigned char)lrintf((r->score[i] - low) / (high - low) * 255);
+		grey[i] = !isfinite(r->score[i]) || !(high > low) ?
+				  0 :
+				  (unsigned char)lrintf((r->score[i] - low) / (high - low) * 255);
 	int err = yk_png_write(path, (int)r->scene->samples, (int)r->scene->lines, grey);
 	free(grey);
 	return err;
@@ -240,12 +256,14 @@ static int end_files(struct result *r, int (*made)(void *arg, const char *path),
 }
 
 // Computes and writes all lines; after a clash, no file remains.
-static int write_once(struct result *r, float *y, int64_t block, int (*made)(void *arg, const char *path), void *arg)
+static int write_once(struct result *r, float *y, int64_t block,
+		      int (*made)(void *arg, const char *path), void *arg)
 {
 	int err = begin_files(r);
 	r->clash = false;
 	for (int64_t first = 0; first < r->scene->lines && !err && !r->clash; first += block) {
-		const int64_t lines = first + block < r->scene->lines ? block : r->scene->lines - first;
+		const int64_t lines =
+			first + block < r->scene->lines ? block : r->scene->lines - first;
 		err = compute(r, first, lines, y);
 		if (!err)
 			err = add_lines(r, first, lines, y);
@@ -271,12 +289,14 @@ static int write_node(struct result *r, int (*made)(void *arg, const char *path)
 	if (err)
 		return err;
 	r->channels = r->p->node[node].channels;
-	const int64_t line = c->samples * (c->bands > r->channels ? c->bands : r->channels), fit = line > BLOCK ? 1 : BLOCK / line;
+	const int64_t line = c->samples * (c->bands > r->channels ? c->bands : r->channels),
+		      fit = line > BLOCK ? 1 : BLOCK / line;
 	const int64_t block = yk_node_spatial(r->p, node) ? c->lines : fit;
 	float *y = malloc((size_t)(block * c->samples * r->channels) * sizeof *y);
 	err = y ? 0 : yk_fail(YOKE_ENOMEM, "out of memory for a result");
 	r->clash = true;
-	for (size_t i = isfinite(own) ? 0 : 1; i < sizeof value / sizeof *value && !err && r->clash; i++) {
+	for (size_t i = isfinite(own) ? 0 : 1; i < sizeof value / sizeof *value && !err && r->clash;
+	     i++) {
 		r->fill = c->ignored ? value[i] : NAN;
 		r->declared = !i;
 		err = write_once(r, y, block, made, arg);
@@ -289,8 +309,9 @@ static int write_node(struct result *r, int (*made)(void *arg, const char *path)
 				  err;
 }
 
-int yk_fit_maps(const struct yk_fit_config *c, yoke_pipeline *p, int64_t sample, const char *folder, const char *nodes,
-		const char *formats, int (*made)(void *arg, const char *path), void *arg)
+int yk_fit_maps(const struct yk_fit_config *c, yoke_pipeline *p, int64_t sample, const char *folder,
+		const char *nodes, const char *formats, int (*made)(void *arg, const char *path),
+		void *arg)
 {
 	char list[LIST], types[100], *rest = types, *format, stem[PATH], *node;
 	struct scene s;

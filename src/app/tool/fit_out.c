@@ -84,9 +84,11 @@ static bool file_identity(const char *path, struct identity *to)
 // Splits a path into the directory and the name up to its last dot.
 static bool stem_identity(const char *path, struct identity *to)
 {
-	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path, *dot = strrchr(name, '.');
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path,
+		   *dot = strrchr(name, '.');
 	char folder[PATH];
-	snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : ".");
+	snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - path) + 1 : 1,
+		 slash ? path : ".");
 	const bool found = file_identity(folder, to);
 	to->stem = name;
 	to->length = dot ? (size_t)(dot - name) : strlen(name);
@@ -156,7 +158,9 @@ static int check_new(const char *path, bool overwrite)
 			       "out: the existing file %s would be read as the data of %s; choose "
 			       "another folder",
 			       bare, path);
-	return overwrite || !exists(path) ? 0 : yk_fail(YOKE_EINVAL, "out: %s exists; overwrite=1 replaces it", path);
+	return overwrite || !exists(path) ?
+		       0 :
+		       yk_fail(YOKE_EINVAL, "out: %s exists; overwrite=1 replaces it", path);
 }
 
 static int check_all_new(const struct yk_file_list *to, bool overwrite)
@@ -213,8 +217,9 @@ int yk_out_check(const struct yk_file_list *to, const struct yk_file_list *from,
 
 // ---- runs ----
 
-static const char *const run_files[] = { "pipeline.json", "pipeline.safetensors", "run.json", "metrics.jsonl", "events.jsonl",
-					 "checkpoint.json", "collected.json" };
+static const char *const run_files[] = { "pipeline.json", "pipeline.safetensors", "run.json",
+					 "metrics.jsonl", "events.jsonl",         "checkpoint.json",
+					 "collected.json" };
 
 static bool has(const char *folder, const char *file)
 {
@@ -223,7 +228,8 @@ static bool has(const char *folder, const char *file)
 	return exists(path);
 }
 
-int yk_out_run(const char *folder, const char *configuration, bool resume, bool overwrite, bool *resumes)
+int yk_out_run(const char *folder, const char *configuration, bool resume, bool overwrite,
+	       bool *resumes)
 {
 	struct identity ours, theirs;
 	char path[PATH];
@@ -231,7 +237,8 @@ int yk_out_run(const char *folder, const char *configuration, bool resume, bool 
 	if (*resumes)
 		return 0;
 	yk_out_path(path, folder, "pipeline.json");
-	if (file_identity(path, &ours) && file_identity(configuration, &theirs) && !by_identity(&ours, &theirs))
+	if (file_identity(path, &ours) && file_identity(configuration, &theirs) &&
+	    !by_identity(&ours, &theirs))
 		return yk_fail(
 			YOKE_EINVAL,
 			"out=%s: its pipeline.json is the input file; choose another folder%s",
@@ -252,7 +259,8 @@ int yk_out_run(const char *folder, const char *configuration, bool resume, bool 
 
 void yk_out_clear(const char *folder)
 {
-	static const char *const files[] = { "pipeline.safetensors", "checkpoint.json", "collected.json" };
+	static const char *const files[] = { "pipeline.safetensors", "checkpoint.json",
+					     "collected.json" };
 	char path[PATH];
 	for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
 		yk_out_path(path, folder, files[i]);

@@ -29,7 +29,8 @@ int yk_out_convert(const struct yk_file_list *to, const struct yk_file_list *fro
 // Checks the files of a run in its directory. EINVAL: the directory has a run and neither `resume`
 // nor `overwrite` is set, or the configuration file that was read would be replaced. resumes: true
 // only if the directory has a checkpoint.
-int yk_out_run(const char *folder, const char *configuration, bool resume, bool overwrite, bool *resumes);
+int yk_out_run(const char *folder, const char *configuration, bool resume, bool overwrite,
+	       bool *resumes);
 // Removes the states and checkpoints of the run that is being replaced.
 void yk_out_clear(const char *folder);
 

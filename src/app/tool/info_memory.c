@@ -59,21 +59,25 @@ static bool parse_moment(const struct view *v, const json_t *x, struct yk_moment
 		k++;
 	m->kind = (uint8_t)k;
 	if (!kind || k == YK_MOMENT_KINDS || !number(x, 0, &m->ns) || !number(x, 2, &m->segment) ||
-	    !number(x, 3, &m->offset) || !number(x, 4, &m->bytes) || !number(x, 5, &who) || who >= v->whos)
+	    !number(x, 3, &m->offset) || !number(x, 4, &m->bytes) || !number(x, 5, &who) ||
+	    who >= v->whos)
 		return false;
 	m->who = (uint32_t)who;
 	return k != YK_MOMENT_MOVE || (number(x, 6, &m->to_segment) && number(x, 7, &m->to_offset));
 }
 
 // Loads a table from the file.
-static int load_table(const struct view *v, const char *name, struct yk_held_table *to, uint64_t *bytes)
+static int load_table(const struct view *v, const char *name, struct yk_held_table *to,
+		      uint64_t *bytes)
 {
-	const json_t *t = json_object_get(v->file, name), *segments = json_object_get(t, "segments");
+	const json_t *t = json_object_get(v->file, name),
+		     *segments = json_object_get(t, "segments");
 	const json_t *blocks = json_object_get(t, "blocks"), *x;
 	struct yk_moment m = { .kind = YK_MOMENT_SEGMENT };
 	size_t i;
 	*bytes = 0;
-	if (!json_is_array(segments) || !json_is_array(blocks) || json_array_size(segments) > SEGMENTS)
+	if (!json_is_array(segments) || !json_is_array(blocks) ||
+	    json_array_size(segments) > SEGMENTS)
 		return bad(v, name);
 	json_array_foreach (segments, i, x)
 		if (!number(x, 0, &m.segment) || !number(x, 1, &m.bytes))
@@ -83,9 +87,9 @@ static int load_table(const struct view *v, const char *name, struct yk_held_tab
 	m.kind = YK_MOMENT_ALLOC;
 	json_array_foreach (blocks, i, x) {
 		uint64_t who;
-		if (!number(x, 0, &m.segment) || !number(x, 1, &m.offset) || !number(x, 2, &m.bytes) ||
-		    !number(x, 3, &who) || who >= v->whos || !number(x, 4, &m.ns) ||
-		    __builtin_add_overflow(*bytes, m.bytes, bytes))
+		if (!number(x, 0, &m.segment) || !number(x, 1, &m.offset) ||
+		    !number(x, 2, &m.bytes) || !number(x, 3, &who) || who >= v->whos ||
+		    !number(x, 4, &m.ns) || __builtin_add_overflow(*bytes, m.bytes, bytes))
 			return bad(v, name);
 		m.who = (uint32_t)who;
 		if (!yk_held_apply(to, &m))
@@ -97,7 +101,8 @@ static int load_table(const struct view *v, const char *name, struct yk_held_tab
 // Computes the live bytes after an event.
 static bool follow(const struct yk_held_table *t, const struct yk_moment *m, uint64_t *live)
 {
-	const struct yk_held *old = m->kind == YK_MOMENT_FREE ? yk_held_find(t, m->segment, m->offset) : NULL;
+	const struct yk_held *old =
+		m->kind == YK_MOMENT_FREE ? yk_held_find(t, m->segment, m->offset) : NULL;
 	if (m->kind == YK_MOMENT_ALLOC)
 		return !__builtin_add_overflow(*live, m->bytes, live);
 	*live -= old ? old->bytes : 0;
@@ -160,7 +165,8 @@ static bool same_table(const struct yk_held_table *a, const struct yk_held_table
 {
 	bool same = a->n == b->n && a->segments == b->segments;
 	for (size_t i = 0; i < a->size && same; i++) {
-		const struct yk_held *x = &a->at[i], *y = x->used ? yk_held_find(b, x->segment, x->offset) : NULL;
+		const struct yk_held *x = &a->at[i],
+				     *y = x->used ? yk_held_find(b, x->segment, x->offset) : NULL;
 		same = !x->used || (y && y->bytes == x->bytes && y->who == x->who);
 	}
 	return same;
@@ -177,7 +183,8 @@ static void print_safe(const char *s)
 static int by_bytes(const void *a, const void *b)
 {
 	const struct holder *x = a, *y = b;
-	return x->bytes != y->bytes ? (x->bytes < y->bytes ? 1 : -1) : (x->who > y->who) - (x->who < y->who);
+	return x->bytes != y->bytes ? (x->bytes < y->bytes ? 1 : -1) :
+				      (x->who > y->who) - (x->who < y->who);
 }
 
 static int print_holders(const struct view *v, const char *title, const struct yk_held_table *t)
@@ -199,7 +206,8 @@ static int print_holders(const struct view *v, const char *title, const struct y
 	printf("\n%s\n  %12s %8s  op, range, site\n", title, "bytes", "blocks");
 	for (; n < v->whos && n < ROWS && h[n].blocks; n++) {
 		static const char *const key[] = { "op", "range", "site" };
-		printf("  %12s %8llu", yk_bytes_text(bytes, h[n].bytes), (unsigned long long)h[n].blocks);
+		printf("  %12s %8llu", yk_bytes_text(bytes, h[n].bytes),
+		       (unsigned long long)h[n].blocks);
 		for (int k = 0; k < 3; k++) {
 			const char *s = json_string_value(json_object_get(h[n].who, key[k]));
 			if (s && (*s || !k)) {
@@ -215,7 +223,8 @@ static int print_holders(const struct view *v, const char *title, const struct y
 		rest.blocks += h[n].blocks;
 	}
 	if (rest.blocks)
-		printf("  %12s %8llu  others\n", yk_bytes_text(bytes, rest.bytes), (unsigned long long)rest.blocks);
+		printf("  %12s %8llu  others\n", yk_bytes_text(bytes, rest.bytes),
+		       (unsigned long long)rest.blocks);
 	free(h);
 	return 0;
 }
@@ -253,7 +262,8 @@ static void print_head(const struct view *v)
 	const json_t *f = v->file;
 	char a[32], b[32], events[64];
 	printf("%s, %s, ", yk_cell(f, "device"), yk_cell(f, "why"));
-	printf("%s allocated, %s reserved\n", yk_bytes_text(a, (uint64_t)json_integer_value(json_object_get(f, "allocated"))),
+	printf("%s allocated, %s reserved\n",
+	       yk_bytes_text(a, (uint64_t)json_integer_value(json_object_get(f, "allocated"))),
 	       yk_bytes_text(b, (uint64_t)json_integer_value(json_object_get(f, "reserved"))));
 	printf("%s", yk_counted(events, (long long)v->points - 1, "event"));
 	for (int k = 0; k < YK_MOMENT_KINDS; k++)

@@ -61,8 +61,9 @@ static json_t *gather_tokenizer(const char *path)
 	json_t *o;
 
 	if (t)
-		o = json_pack("{s:s, s:i, s:b}", "kind", yk_tokenizer_model_name(t), "tokens", yoke_tokenizer_size(t),
-			      "chat_template", yoke_tokenizer_template(t) != NULL);
+		o = json_pack("{s:s, s:i, s:b}", "kind", yk_tokenizer_model_name(t), "tokens",
+			      yoke_tokenizer_size(t), "chat_template",
+			      yoke_tokenizer_template(t) != NULL);
 	else if (yoke_error_code() == YOKE_ENOENT)
 		o = json_null();
 	else
@@ -72,38 +73,48 @@ static json_t *gather_tokenizer(const char *path)
 	return o;
 }
 
-// Bytes of the weights, and of the keys and values of one sequence as long as the context; an encoder
-// keeps none.
-static json_t *gather_memory(const struct yk_family *f, const struct yk_model_shape *s, uint64_t stored, int64_t parameters)
+// Bytes of the weights, and of the keys and values of one sequence as long as the context; an
+// encoder keeps none.
+static json_t *gather_memory(const struct yk_family *f, const struct yk_model_shape *s,
+			     uint64_t stored, int64_t parameters)
 {
 	const int64_t columns = f->encoder ? 0 : s->decoder.kv_heads * s->decoder.head_dim;
 	int64_t elements;
 
-	if (__builtin_mul_overflow(2 * s->layers * columns, s->context, &elements) || elements > INT64_MAX / 8) {
-		yk_fail(YOKE_EFORMAT, "keys and values of %" PRId64 " tokens in %" PRId64 " layers exceed any memory", s->context,
-			s->layers);
+	if (__builtin_mul_overflow(2 * s->layers * columns, s->context, &elements) ||
+	    elements > INT64_MAX / 8) {
+		yk_fail(YOKE_EFORMAT,
+			"keys and values of %" PRId64 " tokens in %" PRId64
+			" layers exceed any memory",
+			s->context, s->layers);
 		return NULL;
 	}
-	return json_pack("{s:I, s:I, s:I, s:I}", "weights_stored", (json_int_t)stored, "weights_f32", (json_int_t)(4 * parameters),
-			 "kv_f16", (json_int_t)(2 * elements), "kv_f32", (json_int_t)(4 * elements));
+	return json_pack("{s:I, s:I, s:I, s:I}", "weights_stored", (json_int_t)stored,
+			 "weights_f32", (json_int_t)(4 * parameters), "kv_f16",
+			 (json_int_t)(2 * elements), "kv_f32", (json_int_t)(4 * elements));
 }
 
-static json_t *describe(const char *path, const struct yk_weights *w, const struct yk_family *f, const struct yk_model_shape *s)
+static json_t *describe(const char *path, const struct yk_weights *w, const struct yk_family *f,
+			const struct yk_model_shape *s)
 {
 	const int64_t parameters = yk_model_elements(yk_pretrained_model(f), s);
 	uint64_t stored;
-	json_t *formats = gather_formats(w, &stored), *memory = gather_memory(f, s, stored, parameters);
+	json_t *formats = gather_formats(w, &stored),
+	       *memory = gather_memory(f, s, stored, parameters);
 
 	if (!memory) {
 		json_decref(formats);
 		return NULL;
 	}
-	json_t *o = json_pack("{s:s, s:s, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o}", "path", path, "family",
-			      f->name, "encoder", f->encoder, "parameters", (json_int_t)parameters, "layers", (json_int_t)s->layers,
-			      "width", (json_int_t)s->embed, "heads", (json_int_t)s->heads, "kv_heads",
-			      (json_int_t)s->decoder.kv_heads, "head_dim", (json_int_t)s->decoder.head_dim, "hidden",
-			      (json_int_t)s->decoder.hidden, "context", (json_int_t)s->context, "vocabulary", (json_int_t)s->vocab,
-			      "formats", formats, "tokenizer", gather_tokenizer(path), "memory", memory);
+	json_t *o = json_pack(
+		"{s:s, s:s, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o}",
+		"path", path, "family", f->name, "encoder", f->encoder, "parameters",
+		(json_int_t)parameters, "layers", (json_int_t)s->layers, "width",
+		(json_int_t)s->embed, "heads", (json_int_t)s->heads, "kv_heads",
+		(json_int_t)s->decoder.kv_heads, "head_dim", (json_int_t)s->decoder.head_dim,
+		"hidden", (json_int_t)s->decoder.hidden, "context", (json_int_t)s->context,
+		"vocabulary", (json_int_t)s->vocab, "formats", formats, "tokenizer",
+		gather_tokenizer(path), "memory", memory);
 	if (!o)
 		yk_fail(YOKE_EINVAL, "%s: no memory, or a name is not UTF-8", path);
 	return o;
@@ -124,7 +135,8 @@ static json_t *gather(const char *path)
 		return NULL;
 	}
 	w = yk_weights_new(path);
-	if (w && yk_pretrained_files(path, 0, w, &family, &shape, &config) == 0 && yk_pretrained_check(path, w, family, &shape) == 0)
+	if (w && yk_pretrained_files(path, 0, w, &family, &shape, &config) == 0 &&
+	    yk_pretrained_check(path, w, family, &shape) == 0)
 		o = describe(path, w, family, &shape);
 	json_decref(config);
 	yk_weights_release(w);
@@ -148,7 +160,8 @@ static void print_formats(const json_t *list)
 	json_array_foreach (list, i, o) {
 		json_t *row = json_pack("{s:s}", "format", yk_cell(o, "format"));
 		for (int k = 1; k < 4; k++)
-			json_object_set_new(row, keys[k], json_sprintf("%" PRId64, integer(o, keys[k])));
+			json_object_set_new(row, keys[k],
+					    json_sprintf("%" PRId64, integer(o, keys[k])));
 		json_array_append_new(rows, row);
 	}
 	printf("\nweights in the files\n");
@@ -163,7 +176,8 @@ static void print_tokenizer(const json_t *t)
 	else if (json_object_get(t, "error"))
 		printf("%-12scannot be used: %s\n", "tokenizer", yk_cell(t, "error"));
 	else
-		printf("%-12s%s, %" PRId64 " tokens, %s chat template\n", "tokenizer", yk_cell(t, "kind"), integer(t, "tokens"),
+		printf("%-12s%s, %" PRId64 " tokens, %s chat template\n", "tokenizer",
+		       yk_cell(t, "kind"), integer(t, "tokens"),
 		       json_is_true(json_object_get(t, "chat_template")) ? "with a" : "no");
 }
 
@@ -172,8 +186,10 @@ static void print_memory(const json_t *memory, int64_t context, bool encoder)
 	static const struct {
 		const char *key, *text;
 		bool cache;
-	} lines[] = { { "weights_stored", "weights as stored", false }, { "weights_f32", "weights as f32", false },
-		      { "kv_f16", "keys and values, f16", true }, { "kv_f32", "keys and values, f32", true } };
+	} lines[] = { { "weights_stored", "weights as stored", false },
+		      { "weights_f32", "weights as f32", false },
+		      { "kv_f16", "keys and values, f16", true },
+		      { "kv_f32", "keys and values, f32", true } };
 	char bytes[32];
 
 	printf("\nmemory%s", encoder ? "\n" : "");
@@ -181,19 +197,21 @@ static void print_memory(const json_t *memory, int64_t context, bool encoder)
 		printf("; keys and values of one sequence of %" PRId64 " tokens\n", context);
 	for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
 		if (!encoder || !lines[i].cache)
-			printf("  %-22s%s\n", lines[i].text, yk_bytes_text(bytes, (uint64_t)integer(memory, lines[i].key)));
+			printf("  %-22s%s\n", lines[i].text,
+			       yk_bytes_text(bytes, (uint64_t)integer(memory, lines[i].key)));
 }
 
 static void print_model(const json_t *o)
 {
 	const bool encoder = json_is_true(json_object_get(o, "encoder"));
 
-	printf("%-12s%s\n%-12s%s, %s\n", "model", yk_cell(o, "path"), "family", yk_cell(o, "family"), encoder ? "encoder" : "decoder");
+	printf("%-12s%s\n%-12s%s, %s\n", "model", yk_cell(o, "path"), "family",
+	       yk_cell(o, "family"), encoder ? "encoder" : "decoder");
 	print_number("parameters", integer(o, "parameters"));
-	printf("%-12s%" PRId64 " of width %" PRId64 ", hidden %" PRId64 "\n", "layers", integer(o, "layers"), integer(o, "width"),
-	       integer(o, "hidden"));
-	printf("%-12s%" PRId64 " of width %" PRId64 ", %" PRId64 " of keys and values\n", "heads", integer(o, "heads"),
-	       integer(o, "head_dim"), integer(o, "kv_heads"));
+	printf("%-12s%" PRId64 " of width %" PRId64 ", hidden %" PRId64 "\n", "layers",
+	       integer(o, "layers"), integer(o, "width"), integer(o, "hidden"));
+	printf("%-12s%" PRId64 " of width %" PRId64 ", %" PRId64 " of keys and values\n", "heads",
+	       integer(o, "heads"), integer(o, "head_dim"), integer(o, "kv_heads"));
 	print_number("context", integer(o, "context"));
 	print_number("vocabulary", integer(o, "vocabulary"));
 	print_tokenizer(json_object_get(o, "tokenizer"));

@@ -97,10 +97,10 @@ static json_t *describe(const char *folder, time_t saved)
 			strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", &tm);
 		last_losses(folder, ck.step, &loss, &val_loss);
 		o = json_pack("{s:s, s:I, s:I, s:I, s:I, s:s, s:f}", "folder", folder, "parameters",
-			      (json_int_t)yk_model_elements(m, &s), "bytes", (json_int_t)bytes, "step",
-			      (json_int_t)ck.step, "steps",
-			      json_integer_value(json_object_get(ck.schedule, "steps")), "saved", when,
-			      "age", fmax(0, difftime(time(NULL), saved)));
+			      (json_int_t)yk_model_elements(m, &s), "bytes", (json_int_t)bytes,
+			      "step", (json_int_t)ck.step, "steps",
+			      json_integer_value(json_object_get(ck.schedule, "steps")), "saved",
+			      when, "age", fmax(0, difftime(time(NULL), saved)));
 		json_t *shape = yk_model_describe(m, &s);
 		if (!o || json_object_update(o, shape) || set_real(o, "loss", loss) ||
 		    set_real(o, "val_loss", val_loss) || set_real(o, "perplexity", exp(val_loss)))
@@ -146,7 +146,8 @@ static json_t *gather(const char *folder)
 	bool here = !strcmp(folder, ".");
 	int n = scandir(folder, &names, shown, by_name);
 	if (n < 0) {
-		yk_fail(errno == ENOENT ? YOKE_ENOENT : YOKE_EIO, "%s: %s", folder, strerror(errno));
+		yk_fail(errno == ENOENT ? YOKE_ENOENT : YOKE_EIO, "%s: %s", folder,
+			strerror(errno));
 		return NULL;
 	}
 	json_t *list = json_array();
@@ -209,11 +210,12 @@ static void print_models(const json_t *list, const char *folder)
 			 (int64_t)json_integer_value(json_object_get(o, "steps")));
 		yk_bytes_text(size, (uint64_t)json_integer_value(json_object_get(o, "bytes")));
 		json_array_append_new(
-			rows, json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s}", "model",
-					yk_cell(o, "folder"), "parameters", parameters, "size", size,
-					"step", step, "loss", loss_text(loss, o, "loss"), "val_loss",
-					loss_text(val_loss, o, "val_loss"), "age",
-					age_text(age, json_number_value(json_object_get(o, "age")))));
+			rows,
+			json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s}", "model",
+				  yk_cell(o, "folder"), "parameters", parameters, "size", size,
+				  "step", step, "loss", loss_text(loss, o, "loss"), "val_loss",
+				  loss_text(val_loss, o, "val_loss"), "age",
+				  age_text(age, json_number_value(json_object_get(o, "age")))));
 	}
 	if (json_array_size(rows))
 		yk_table(rows, "", 7, keys, keys);

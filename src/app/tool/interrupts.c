@@ -66,7 +66,8 @@ bool yk_interrupts_pending(const struct yk_interrupts *s)
 void yk_interrupts_take(struct yk_interrupts *s)
 {
 	char signals[64];
-	while (read(s->wake[0], signals, sizeof signals) > 0) // first: a signal after this wakes the next poll
+	// first: a signal after this wakes the next poll
+	while (read(s->wake[0], signals, sizeof signals) > 0)
 		;
 	s->taken = atomic_load(&s->count);
 }

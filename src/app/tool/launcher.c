@@ -26,10 +26,14 @@ json_t *yk_launcher_facts(void)
 	}
 	for (int i = 0; i < YK_MPIS; i++)
 		if (yk_module_find(yk_mpi_names[i], path, sizeof path))
-			json_array_append_new(modules, json_pack("{s:s, s:s}", "name", yk_mpi_names[i], "path", path));
-	return json_pack("{s:s, s:i, s:i, s:i, s:s, s:o}", "launcher", is <= 0 ? "" : p.launcher ? p.launcher : "yoke",
-			 "rank", is > 0 ? (int)p.rank : 0, "ranks", is > 0 ? (int)p.ranks : 1, "here",
-			 is > 0 ? (int)p.locals : 1, "why", why, "modules", modules);
+			json_array_append_new(modules, json_pack("{s:s, s:s}", "name",
+								 yk_mpi_names[i], "path", path));
+	return json_pack("{s:s, s:i, s:i, s:i, s:s, s:o}", "launcher",
+			 is <= 0    ? "" :
+			 p.launcher ? p.launcher :
+				      "yoke",
+			 "rank", is > 0 ? (int)p.rank : 0, "ranks", is > 0 ? (int)p.ranks : 1,
+			 "here", is > 0 ? (int)p.locals : 1, "why", why, "modules", modules);
 }
 
 void yk_launcher_print(const json_t *o)
@@ -39,7 +43,8 @@ void yk_launcher_print(const json_t *o)
 	if (*yk_cell(o, "why") != '-')
 		printf("  launcher    %s\n", yk_cell(o, "why"));
 	else if (*yk_cell(o, "launcher") != '-')
-		printf("  launcher    %s: rank %lld of %lld, %lld of them on this machine\n", yk_cell(o, "launcher"),
+		printf("  launcher    %s: rank %lld of %lld, %lld of them on this machine\n",
+		       yk_cell(o, "launcher"),
 		       (long long)json_integer_value(json_object_get(o, "rank")),
 		       (long long)json_integer_value(json_object_get(o, "ranks")),
 		       (long long)json_integer_value(json_object_get(o, "here")));

@@ -114,7 +114,8 @@ static int run(const struct yk_command *c, int argc, char **argv)
 	if (c->subjects && argc > 1 && !strpbrk(argv[1], "-=") && access(argv[1], F_OK) < 0) {
 		const char *nearest = nearest_subject(c->subjects, argv[1]);
 		if (nearest)
-			return yk_usage(c->name, "no subject or file '%s'; did you mean '%s'", argv[1], nearest);
+			return yk_usage(c->name, "no subject or file '%s'; did you mean '%s'",
+					argv[1], nearest);
 	}
 	for (int i = 1; i < argc; i++) {
 		if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {

@@ -15,7 +15,8 @@ struct yoke_model_options yk_opened_options(const struct yk_config *c)
 	const char *kv = c->command & (YK_G | YK_C | YK_S) ? yk_config_str(c, YK_KEY_kv) : "auto";
 	return (struct yoke_model_options){
 		.size = sizeof(struct yoke_model_options),
-		.context = yk_config_is_set(c, YK_KEY_context) ? yk_config_int(c, YK_KEY_context) : 0,
+		.context =
+			yk_config_is_set(c, YK_KEY_context) ? yk_config_int(c, YK_KEY_context) : 0,
 		.dtype = strcmp(dtype, "file") ? dtype : NULL,
 		.quant = strcmp(quant, "none") ? quant : NULL,
 		.kv = strcmp(kv, "auto") ? kv : NULL,
@@ -36,7 +37,8 @@ static int open_model(unsigned command, struct yk_opened *o)
 	return e;
 }
 
-int yk_with_model(unsigned command, int argc, char **argv, int (*fn)(const struct yk_opened *, void *arg), void *arg)
+int yk_with_model(unsigned command, int argc, char **argv,
+		  int (*fn)(const struct yk_opened *, void *arg), void *arg)
 {
 	struct yk_opened o = { 0 };
 	const char *name = argv[0];

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shared by `yoke generate`, `yoke chat` and `yoke eval`: parses their keys and opens the model directory.
+// Shared by `yoke generate`, `yoke chat` and `yoke eval`: parses their keys and opens the model
+// directory.
 #ifndef YK_MODEL_OPEN_H
 #define YK_MODEL_OPEN_H
 
@@ -15,7 +16,8 @@ struct yk_opened {
 
 // Runs the sub-command with arguments "COMMAND MODEL [key=value ...]": loads the model, calls fn,
 // reports errors, and returns the exit status.
-int yk_with_model(unsigned command, int argc, char **argv, int (*fn)(const struct yk_opened *, void *arg), void *arg);
+int yk_with_model(unsigned command, int argc, char **argv,
+		  int (*fn)(const struct yk_opened *, void *arg), void *arg);
 // How the keys say that a model is opened.
 struct yoke_model_options yk_opened_options(const struct yk_config *);
 // The sampling options that the keys select.

@@ -27,8 +27,10 @@ static int rule_key(struct yk_device_choice_facts *a, const char *argument)
 		const char *name;
 		double *to;
 	} keys[] = {
-		{ "samples", &a->samples }, { "batch", &a->batch }, { "channels", &a->channels }, { "height", &a->height },
-		{ "width", &a->width }, { "parameters", &a->parameters }, { "epochs", &a->epochs }, { "loader", &a->loader },
+		{ "samples", &a->samples },   { "batch", &a->batch },
+		{ "channels", &a->channels }, { "height", &a->height },
+		{ "width", &a->width },       { "parameters", &a->parameters },
+		{ "epochs", &a->epochs },     { "loader", &a->loader },
 	};
 	const char *names[10] = { NULL }, *eq = strchr(argument, '=');
 	char *end, hint[160], name[32];
@@ -45,13 +47,15 @@ static int rule_key(struct yk_device_choice_facts *a, const char *argument)
 		return YK_DONE;
 	}
 	for (int i = 0; i < 2; i++)
-		if (!strcmp(name, i ? "device" : "trains") && (!strcmp(eq, "=0") || !strcmp(eq, "=1"))) {
+		if (!strcmp(name, i ? "device" : "trains") &&
+		    (!strcmp(eq, "=0") || !strcmp(eq, "=1"))) {
 			*(i ? &a->device : &a->trains) = eq[1] == '1';
 			return YK_DONE;
 		}
 	names[n++] = "trains";
 	names[n++] = "device";
-	return yk_usage("plan device", "no key '%s'; %s", name, yk_hint(name, names, n, hint, sizeof hint));
+	return yk_usage("plan device", "no key '%s'; %s", name,
+			yk_hint(name, names, n, hint, sizeof hint));
 }
 
 // Derives the input of the rules from a configuration.
@@ -61,12 +65,15 @@ static int rule_input(const struct yk_config *c, struct yk_device_choice_facts *
 	int e = yk_trainer_plan(c, &t);
 	if (e < 0)
 		return e;
-	const double batch = yk_config_int(c, YK_KEY_batch) == YK_AUTO ? 16 : (double)yk_config_int(c, YK_KEY_batch);
+	const double batch = yk_config_int(c, YK_KEY_batch) == YK_AUTO ?
+				     16 :
+				     (double)yk_config_int(c, YK_KEY_batch);
 	a->batch = batch;
 	a->parameters = (double)yk_model_elements(t->model, &t->shape);
 	if (t->feed.data) {
 		a->samples = (double)yk_data_train_windows(t->feed.data);
-		a->epochs = (double)t->steps * batch * (double)t->replica.batches.accumulate / a->samples;
+		a->epochs = (double)t->steps * batch * (double)t->replica.batches.accumulate /
+			    a->samples;
 	}
 	yk_trainer_free(t);
 	return 0;
@@ -77,8 +84,8 @@ static int rule_input(const struct yk_config *c, struct yk_device_choice_facts *
 static json_t *rule_json(const struct yk_device_choice_advice *s)
 {
 	static const char *const word[] = { "cpu", "device", "measure" };
-	return json_pack("{s:s, s:b, s:s, s:s}", "which", word[s->which], "strongly", s->strongly, "why", s->why, "hint",
-			 s->hint ? s->hint : "");
+	return json_pack("{s:s, s:b, s:s, s:s}", "which", word[s->which], "strongly", s->strongly,
+			 "why", s->why, "hint", s->hint ? s->hint : "");
 }
 
 // Expectations for each GPU from its memory and arithmetic.
@@ -92,12 +99,16 @@ static json_t *tiers(int n, char (*id)[48])
 		struct yk_device *d = yk_option_device(id[i]);
 		if (d && d->info.kind != YOKE_DEVICE_GPU && d->info.kind != YOKE_DEVICE_IGPU)
 			continue; // nothing is known about other devices
-		yoke_context *ctx = d ? yoke_context_new(d->backend->table.name) : NULL, *former = ctx ? yoke_use(ctx) : NULL;
+		yoke_context *ctx = d ? yoke_context_new(d->backend->table.name) : NULL,
+			     *former = ctx ? yoke_use(ctx) : NULL;
 		if (ctx && yk_limits_measure(d, false, &l) == 0) {
-			const struct yk_device_choice_tier *t = yk_device_choice_tier_of(1e-9 * l.copy, 1e-12 * l.flops);
-			json_array_append_new(list, json_pack("{s:s, s:s, s:f, s:f, s:f, s:f, s:i}", "device", id[i], "tier", t->name,
-							      "gb_per_s", 1e-9 * l.copy, "tflop_per_s", 1e-12 * l.flops, "min",
-							      t->min, "max", t->max, "batch", t->batch));
+			const struct yk_device_choice_tier *t =
+				yk_device_choice_tier_of(1e-9 * l.copy, 1e-12 * l.flops);
+			json_array_append_new(
+				list, json_pack("{s:s, s:s, s:f, s:f, s:f, s:f, s:i}", "device",
+						id[i], "tier", t->name, "gb_per_s", 1e-9 * l.copy,
+						"tflop_per_s", 1e-12 * l.flops, "min", t->min,
+						"max", t->max, "batch", t->batch));
 		}
 		if (ctx) {
 			yoke_use(former);
@@ -113,12 +124,16 @@ static json_t *times_json(const struct yk_device_choice_times *t)
 	json_t *devices = json_array();
 	for (int i = 0; i < t->devices; i++) {
 		const struct yk_device_choice_device *d = &t->device[i];
-		json_array_append_new(devices, json_pack("{s:s, s:o, s:o, s:s}", "device", d->id, "step_s", yk_json_of_real(d->seconds),
-							 "spread_s", yk_json_of_real(d->spread), "why", d->why));
+		json_array_append_new(devices,
+				      json_pack("{s:s, s:o, s:o, s:s}", "device", d->id, "step_s",
+						yk_json_of_real(d->seconds), "spread_s",
+						yk_json_of_real(d->spread), "why", d->why));
 	}
-	return json_pack("{s:o, s:I, s:i, s:s, s:o, s:o, s:o}", "devices", devices, "batch", (json_int_t)t->batch, "rounds",
-			 t->rounds, "best", t->best >= 0 && !t->undecided ? t->device[t->best].id : "", "ratio",
-			 yk_json_of_real(t->ratio), "ratio_spread", yk_json_of_real(t->ratio_spread), "crosses", yk_json_of_real(t->crosses));
+	return json_pack("{s:o, s:I, s:i, s:s, s:o, s:o, s:o}", "devices", devices, "batch",
+			 (json_int_t)t->batch, "rounds", t->rounds, "best",
+			 t->best >= 0 && !t->undecided ? t->device[t->best].id : "", "ratio",
+			 yk_json_of_real(t->ratio), "ratio_spread",
+			 yk_json_of_real(t->ratio_spread), "crosses", yk_json_of_real(t->crosses));
 }
 
 static void print(const json_t *o)
@@ -149,7 +164,8 @@ static void print(const json_t *o)
 	json_array_foreach (json_object_get(t, "devices"), i, x) {
 		const char *why = json_string_value(json_object_get(x, "why"));
 		if (*why)
-			printf("  %-12s %s\n", json_string_value(json_object_get(x, "device")), why);
+			printf("  %-12s %s\n", json_string_value(json_object_get(x, "device")),
+			       why);
 		else
 			printf("  %-12s %9.3f ms per step, +- %.3f ms\n",
 			       json_string_value(json_object_get(x, "device")),
@@ -158,7 +174,8 @@ static void print(const json_t *o)
 	}
 	x = json_object_get(t, "ratio");
 	if (json_is_number(x))
-		printf("%s is %.2f times as fast, +- %.2f\n", json_string_value(json_object_get(t, "best")), json_number_value(x),
+		printf("%s is %.2f times as fast, +- %.2f\n",
+		       json_string_value(json_object_get(t, "best")), json_number_value(x),
 		       json_number_value(json_object_get(t, "ratio_spread")));
 	else if (*json_string_value(json_object_get(t, "best")))
 		printf("%s is the only one\n", json_string_value(json_object_get(t, "best")));
@@ -170,7 +187,8 @@ static void print(const json_t *o)
 		printf("both are equally fast at batches of about %.0f\n", json_number_value(x));
 }
 
-static int advise(const struct yk_config *c, struct yk_device_choice_facts *a, bool measures, bool json)
+static int advise(const struct yk_config *c, struct yk_device_choice_facts *a, bool measures,
+		  bool json)
 {
 	char id[YK_WHICH_DEVICES][48];
 	const char *list[YK_WHICH_DEVICES];
@@ -183,7 +201,8 @@ static int advise(const struct yk_config *c, struct yk_device_choice_facts *a, b
 		a->device |= c && strncmp(id[i], "cpu:", 4);
 	}
 	const struct yk_device_choice_advice choice = yk_device_choice_rule(a);
-	json_t *o = json_pack("{s:o, s:o}", "rule", rule_json(&choice), "tiers", c ? tiers(n, id) : json_array());
+	json_t *o = json_pack("{s:o, s:o}", "rule", rule_json(&choice), "tiers",
+			      c ? tiers(n, id) : json_array());
 	if (o && c && (measures || choice.which == YK_WHICH_MEASURE)) {
 		struct yk_device_choice_times t;
 		e = yk_device_choice_measure(c, n, list, ROUNDS, n > 1, &t);
@@ -206,8 +225,16 @@ static int advise(const struct yk_config *c, struct yk_device_choice_facts *a, b
 
 int yk_plan_device(int argc, char **argv)
 {
-	struct yk_device_choice_facts a = { .trains = true, .device = true, .samples = NAN, .batch = NAN, .channels = NAN, .height = NAN, .width = NAN,
-				  .parameters = NAN, .epochs = NAN, .loader = NAN };
+	struct yk_device_choice_facts a = { .trains = true,
+					    .device = true,
+					    .samples = NAN,
+					    .batch = NAN,
+					    .channels = NAN,
+					    .height = NAN,
+					    .width = NAN,
+					    .parameters = NAN,
+					    .epochs = NAN,
+					    .loader = NAN };
 	struct yk_config c;
 	bool json = false, measures = false, configured = false;
 	int n = 0, status = YK_DONE;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// yoke plan scaling: predicts the duration of an all_reduce or of a training step on more ranks than
-// are available, by simulating the schedules that ranks execute.
+// yoke plan scaling: predicts the duration of an all_reduce or of a training step on more ranks
+// than are available, by simulating the schedules that ranks execute.
 #include "config.h"
 
 #include <stdio.h>
@@ -35,7 +35,8 @@ static int span(const char *text, struct yk_simulation *s)
 		return -1;
 	memcpy(first, text, n);
 	first[n] = '\0';
-	if (yk_option_number(first, &s->first) < 0 || yk_option_number(dots ? dots + 2 : first, &s->last) < 0)
+	if (yk_option_number(first, &s->first) < 0 ||
+	    yk_option_number(dots ? dots + 2 : first, &s->last) < 0)
 		return -1;
 	return s->first < 2 || s->last < s->first || s->last > LIMIT ? -1 : 0;
 }
@@ -45,8 +46,11 @@ static int parse(struct yk_simulation *s, int argc, char **argv)
 	struct {
 		const char *name;
 		double *to;
-	} const number[] = { { "alpha1", &s->m.alpha1 }, { "beta1", &s->m.beta1 }, { "alpha2", &s->m.alpha2 },
-			     { "beta2", &s->m.beta2 }, { "gamma", &s->m.gamma } };
+	} const number[] = { { "alpha1", &s->m.alpha1 },
+			     { "beta1", &s->m.beta1 },
+			     { "alpha2", &s->m.alpha2 },
+			     { "beta2", &s->m.beta2 },
+			     { "gamma", &s->m.gamma } };
 	const char *value;
 	for (int i = 1; i < argc; i++) {
 		const char *twice = yk_option_twice(argv, i);
@@ -80,7 +84,8 @@ static int parse(struct yk_simulation *s, int argc, char **argv)
 					value);
 			s->m.node = (uint32_t)n;
 		} else if ((value = yk_option("bytes", argc, argv, &i))) {
-			if (yk_option_number(value, &s->bytes) < 0 || s->bytes < 1 || s->bytes > (uint64_t)1 << 50)
+			if (yk_option_number(value, &s->bytes) < 0 || s->bytes < 1 ||
+			    s->bytes > (uint64_t)1 << 50)
 				return yk_usage("plan scaling", "bytes must be a number, got '%s'",
 						value);
 		} else if ((value = yk_option("algorithm", argc, argv, &i))) {
@@ -106,9 +111,12 @@ uint64_t yk_simulation_next(const struct yk_simulation *s, uint64_t ranks)
 
 static int row(const struct yk_simulation *s, uint32_t ranks, int how)
 {
-	const struct yk_schedule_request w = { .what = YK_DO_ALL_REDUCE, .how = (uint8_t)how, .ranks = ranks,
-					    .node = s->m.node < ranks ? s->m.node : ranks };
-	const struct yk_wire_model m = { s->m.alpha1, s->m.beta1, s->m.alpha2, s->m.beta2, s->m.gamma, w.node };
+	const struct yk_schedule_request w = { .what = YK_DO_ALL_REDUCE,
+					       .how = (uint8_t)how,
+					       .ranks = ranks,
+					       .node = s->m.node < ranks ? s->m.node : ranks };
+	const struct yk_wire_model m = { s->m.alpha1, s->m.beta1, s->m.alpha2,
+					 s->m.beta2,  s->m.gamma, w.node };
 	const double bytes = (double)s->bytes;
 	double took, formula = 0;
 	if (!yk_schedule_exists(&w))
@@ -129,8 +137,16 @@ static int row(const struct yk_simulation *s, uint32_t ranks, int how)
 int yk_plan_scaling(int argc, char **argv)
 {
 	char text[2][64];
-	struct yk_simulation s = { .m = { .alpha1 = -1, .beta1 = -1, .alpha2 = -1, .beta2 = -1, .gamma = -1, .node = 1 },
-				.first = 8, .last = 8, .bytes = 1 << 20, .algorithm = "" };
+	struct yk_simulation s = { .m = { .alpha1 = -1,
+					  .beta1 = -1,
+					  .alpha2 = -1,
+					  .beta2 = -1,
+					  .gamma = -1,
+					  .node = 1 },
+				   .first = 8,
+				   .last = 8,
+				   .bytes = 1 << 20,
+				   .algorithm = "" };
 	struct yk_wire_model found = { -1, -1, -1, -1, -1, 0 };
 	char hint[200];
 	for (int i = 1; i < argc; i++)
@@ -143,15 +159,17 @@ int yk_plan_scaling(int argc, char **argv)
 	for (int how = 0; how < YK_BY_SHARED; how++)
 		known |= !strcmp(s.algorithm, yk_algorithm_name[how]);
 	if (!known)
-		return yk_usage("plan scaling", "algorithm '%s': %s", s.algorithm,
-				yk_hint(s.algorithm, yk_algorithm_name, YK_BY_SHARED, hint, sizeof hint));
+		return yk_usage(
+			"plan scaling", "algorithm '%s': %s", s.algorithm,
+			yk_hint(s.algorithm, yk_algorithm_name, YK_BY_SHARED, hint, sizeof hint));
 	yk_tuned_model(&found);
 	double *const want[] = { &s.m.alpha1, &s.m.beta1, &s.m.alpha2, &s.m.beta2, &s.m.gamma };
 	const double have[] = { found.alpha1, found.beta1, found.alpha2, found.beta2, found.gamma };
 	for (int i = 0; i < 5; i++)
 		*want[i] = *want[i] < 0 ? have[i] : *want[i];
 	const bool one = s.m.node >= s.last, apart = s.m.node == 1;
-	if (s.m.gamma < 0 || (!apart && (s.m.alpha1 < 0 || s.m.beta1 < 0)) || (!one && (s.m.alpha2 < 0 || s.m.beta2 < 0)))
+	if (s.m.gamma < 0 || (!apart && (s.m.alpha1 < 0 || s.m.beta1 < 0)) ||
+	    (!one && (s.m.alpha2 < 0 || s.m.beta2 < 0)))
 		return yk_usage("plan scaling",
 				"the cost of %s is unknown: give alpha%d=, beta%d= and gamma=, or "
 				"measure it with `%s`",
@@ -173,7 +191,8 @@ int yk_plan_scaling(int argc, char **argv)
 	printf("adding: %.3g s/byte\n", s.m.gamma);
 	if (s.run)
 		return yk_plan_scaling_run(&s) < 0 ? yk_failed("plan scaling") : YK_DONE;
-	printf("%9s  %5s  %-9s %17s  %17s  %6s  %11s\n", "", "ranks", "by", "time", "formula", "ratio", "efficiency");
+	printf("%9s  %5s  %-9s %17s  %17s  %6s  %11s\n", "", "ranks", "by", "time", "formula",
+	       "ratio", "efficiency");
 	for (uint64_t n = s.first; n && !err; n = yk_simulation_next(&s, n))
 		for (int how = 0; how < YK_BY_SHARED && !err; how++)
 			if (!*s.algorithm || !strcmp(s.algorithm, yk_algorithm_name[how]))

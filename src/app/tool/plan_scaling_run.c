@@ -57,11 +57,13 @@ static int read_trace(const char *folder, struct profile *p)
 	if (snprintf(path, sizeof path, "%s/trace.json", folder) >= (int)sizeof path)
 		return yk_fail(YOKE_EINVAL, "%s: the name is too long", folder);
 	if (access(path, R_OK))
-		return yk_fail(YOKE_ENOENT, "%s: %s; train with profile=1 first", path, strerror(errno));
+		return yk_fail(YOKE_ENOENT, "%s: %s; train with profile=1 first", path,
+			       strerror(errno));
 	if (!(p->trace = yk_json_load(path)))
 		return yk_error_last();
 	json_array_foreach(json_object_get(p->trace, "traceEvents"), i, e) {
-		const char *nodes = json_string_value(json_object_get(json_object_get(e, "args"), "nodes")),
+		const char *nodes = json_string_value(
+				   json_object_get(json_object_get(e, "args"), "nodes")),
 			   *kind = json_string_value(json_object_get(e, "cat"));
 		if (!nodes || !kind || strncmp(nodes, "step", 4))
 			continue;
@@ -70,11 +72,14 @@ static int read_trace(const char *folder, struct profile *p)
 				       "%s is a profile of several ranks; profile a run with "
 				       "ranks=1 on the processors of one rank",
 				       path);
-		if (yk_grow(&p->interval, &p->cap_intervals, p->intervals + 1, sizeof *p->interval) < 0)
+		if (yk_grow(&p->interval, &p->cap_intervals, p->intervals + 1,
+			    sizeof *p->interval) < 0)
 			return yk_fail(YOKE_ENOMEM, "out of memory for the profile");
 		const double from = 1e-6 * json_number_value(json_object_get(e, "ts"));
-		p->interval[p->intervals++] = (struct interval){ from, from + 1e-6 * json_number_value(json_object_get(e, "dur")), nodes,
-							!strncmp(nodes, "step/optimizer", 14) };
+		p->interval[p->intervals++] = (struct interval){
+			from, from + 1e-6 * json_number_value(json_object_get(e, "dur")), nodes,
+			!strncmp(nodes, "step/optimizer", 14)
+		};
 	}
 	qsort(p->interval, p->intervals, sizeof *p->interval, by_begin);
 	return 0;
@@ -93,11 +98,14 @@ static int find_steps(const char *folder, struct profile *p)
 		}
 		if (passes) {
 			s.end = last + 1;
-			if (s.first && yk_grow(&p->step, &p->cap_steps, p->steps + 1, sizeof *p->step) < 0)
+			if (s.first &&
+			    yk_grow(&p->step, &p->cap_steps, p->steps + 1, sizeof *p->step) < 0)
 				return yk_fail(YOKE_ENOMEM, "out of memory for the profile");
 			if (s.first)
 				p->step[p->steps++] = s;
-			s = (struct step){ .first = s.end, .update = i, .began = p->interval[last].to };
+			s = (struct step){ .first = s.end,
+					   .update = i,
+					   .began = p->interval[last].to };
 		}
 		passes = false;
 		any = true;
@@ -119,7 +127,8 @@ static double length_of(const struct profile *p, const struct step *s)
 static const struct step *usual_step(struct profile *p)
 {
 	for (size_t i = 1; i < p->steps; i++)
-		for (size_t k = i; k > 0 && length_of(p, &p->step[k - 1]) > length_of(p, &p->step[k]); k--) {
+		for (size_t k = i;
+		     k > 0 && length_of(p, &p->step[k - 1]) > length_of(p, &p->step[k]); k--) {
 			const struct step s = p->step[k];
 			p->step[k] = p->step[k - 1];
 			p->step[k - 1] = s;
@@ -154,8 +163,8 @@ static double ready_at(const struct profile *p, const struct step *s, const char
 }
 
 // Forms buckets of parameters in the same order as ranks do; bytes: transferred bytes per element.
-static int make_buckets(const struct profile *p, const struct step *s, const struct yk_safetensors *model, double bytes,
-			struct yk_step_bucket *to)
+static int make_buckets(const struct profile *p, const struct step *s,
+			const struct yk_safetensors *model, double bytes, struct yk_step_bucket *to)
 {
 	int n = 0;
 	for (int end = model->count; end > 0; n++) {
@@ -195,7 +204,8 @@ static int table(const struct yk_simulation *s, const struct profile *p, const s
 	struct yk_step_bucket *bucket = calloc((size_t)model->count + 1, sizeof *bucket);
 	const double alone = length_of(p, usual);
 	int e = bucket ? 0 : yk_fail(YOKE_ENOMEM, "out of memory for buckets");
-	struct yk_step_times t = { .bucket = bucket, .computed = p->interval[usual->update - 1].to - usual->began };
+	struct yk_step_times t = { .bucket = bucket,
+				   .computed = p->interval[usual->update - 1].to - usual->began };
 	t.update = alone - t.computed;
 	if (e == 0)
 		t.buckets = make_buckets(p, usual, model, bytes, bucket);
@@ -208,17 +218,19 @@ static int table(const struct yk_simulation *s, const struct profile *p, const s
 		       "ms\n",
 		       s->run, 1e3 * alone, p->steps, 1e3 * t.update, all, t.buckets,
 		       t.buckets == 1 ? "" : "s", 1e3 * bucket[0].ready);
-		printf("%9s  %5s  %17s  %17s  %6s  %11s\n", "", "ranks", "step", "formula", "ratio", "efficiency");
+		printf("%9s  %5s  %17s  %17s  %6s  %11s\n", "", "ranks", "step", "formula", "ratio",
+		       "efficiency");
 	}
 	for (uint64_t n = s->first; n && e == 0; n = yk_simulation_next(s, n)) {
 		double took, formula;
 		e = yk_simulate_step(&s->m, (uint32_t)n, &t, &took, &formula);
 		if (e == 0 && isnan(formula))
-			printf("simulated  %5u  %14.3f ms  %14s     %6s  %9.1f %%\n", (unsigned)n, 1e3 * took, "-", "-",
-			       100 * alone / took);
+			printf("simulated  %5u  %14.3f ms  %14s     %6s  %9.1f %%\n", (unsigned)n,
+			       1e3 * took, "-", "-", 100 * alone / took);
 		else if (e == 0)
-			printf("simulated  %5u  %14.3f ms  %14.3f ms  %6.3f  %9.1f %%\n", (unsigned)n, 1e3 * took, 1e3 * formula,
-			       took / formula, 100 * alone / took);
+			printf("simulated  %5u  %14.3f ms  %14.3f ms  %6.3f  %9.1f %%\n",
+			       (unsigned)n, 1e3 * took, 1e3 * formula, took / formula,
+			       100 * alone / took);
 	}
 	free(bucket);
 	return e;

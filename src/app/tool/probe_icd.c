@@ -60,7 +60,8 @@ void yk_probe_loader(FILE *to)
 		snprintf(text, sizeof text, "of unknown make");
 	if (!info || info(LOADER_VERSION, sizeof version - 1, version, NULL))
 		version[0] = '\0';
-	fprintf(to, "loader\t%s\t%s%s%s\n", map ? map->l_name : name, text, *version ? " " : "", version);
+	fprintf(to, "loader\t%s\t%s%s%s\n", map ? map->l_name : name, text, *version ? " " : "",
+		version);
 }
 
 // Reads a text of any length, truncated to the buffer, without tabs and line breaks.

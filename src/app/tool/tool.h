@@ -18,10 +18,11 @@ enum yk_exit { YK_DONE = 0, YK_FAILED = 1, YK_USAGE = 2 };
 struct yk_command {
 	const char *name, *arguments, *summary;
 	int (*run)(int argc, char **argv); // argv[0] is its name; returns the exit status
-	unsigned keys;                     // of its help: 0, or YK_T, YK_G, YK_E, YK_C or YK_S (conf.h)
+	// of its help: 0, or YK_T, YK_G, YK_E, YK_C or YK_S (conf.h)
+	unsigned keys;
 	const char *more;                  // additional lines for its help, or NULL
-	// Named by the first argument, as in `yoke check device`; terminated by a NULL name, or NULL.
-	// The name of a subject is "check device".
+	// Named by the first argument, as in `yoke check device`; terminated by a NULL name, or
+	// NULL. The name of a subject is "check device".
 	const struct yk_command *subjects;
 };
 extern const struct yk_command yk_commands[]; // terminated by a NULL name
@@ -95,8 +96,8 @@ void yk_warmup_show(struct yk_screen *, bool text);
 
 // Prints an object as JSON on stdout.
 void yk_print_json(const json_t *);
-// With --json, stdout has only the JSON: what the command prints from now on goes to stderr. Returns
-// a stream to the former stdout, which the caller closes; NULL with the error set.
+// With --json, stdout has only the JSON: what the command prints from now on goes to stderr.
+// Returns a stream to the former stdout, which the caller closes; NULL with the error set.
 FILE *yk_json_only(void);
 // Prints an object as JSON to that stream and closes it. Releases the object; NULL: out of memory.
 int yk_json_end(FILE *, json_t *);

@@ -84,8 +84,14 @@ static int measure(struct tuner *u, int size)
 	if (!x)
 		return yoke_error_code();
 	for (int how = 0; how < YK_BY_SHARED && e == 0; how++) {
-		const struct yk_schedule_request w = { .what = YK_DO_ALL_REDUCE, .how = (uint8_t)how, .ranks = ranks,
-						    .node = u->world->rendezvous->node ? u->world->rendezvous->node : ranks > 2 ? 2 : ranks };
+		const struct yk_schedule_request w = {
+			.what = YK_DO_ALL_REDUCE,
+			.how = (uint8_t)how,
+			.ranks = ranks,
+			.node = u->world->rendezvous->node ? u->world->rendezvous->node :
+				ranks > 2 ? 2 :
+				ranks
+		};
 		if (!yk_schedule_exists(&w) || !yk_schedule_in_order(&w))
 			continue;
 		e = yoke_setting_set("dist.algorithm", yk_algorithm_name[how]);
@@ -104,10 +110,11 @@ static int measure(struct tuner *u, int size)
 	u->large[0] = (double)yk_tuned_bytes(size);
 	u->large[1] = took[YK_BY_PAIRWISE];
 	char line[400];
-	size_t at = (size_t)snprintf(line, sizeof line, "all_reduce.f32.%" PRIu64, yk_tuned_bytes(size));
+	size_t at = (size_t)snprintf(line, sizeof line, "all_reduce.f32.%" PRIu64,
+				     yk_tuned_bytes(size));
 	for (int k = 0; k < ways; k++)
-		at += (size_t)snprintf(line + at, sizeof line - at, " %s=%.0f", yk_algorithm_name[order[k]],
-				       1e9 * took[order[k]] + 1);
+		at += (size_t)snprintf(line + at, sizeof line - at, " %s=%.0f",
+				       yk_algorithm_name[order[k]], 1e9 * took[order[k]] + 1);
 	if (u->leads) {
 		printf("%s\n", line);
 		fflush(stdout);
@@ -124,8 +131,8 @@ static int add_bytes(double *to)
 		return yk_fail(YOKE_ENOMEM, "out of memory for results");
 	for (int k = -WARM; k < SAMPLES; k++) {
 		const double began = yk_seconds();
-		yk_sums(yoke_f32, YOKE_REDUCE_SUM, 2, (const void *[]){ x, x + ADD_ELEMENTS }, 1, (void *[]){ x },
-			ADD_ELEMENTS);
+		yk_sums(yoke_f32, YOKE_REDUCE_SUM, 2, (const void *[]){ x, x + ADD_ELEMENTS }, 1,
+			(void *[]){ x }, ADD_ELEMENTS);
 		if (k >= 0)
 			sample[k] = (yk_seconds() - began) / (sizeof *x * (double)ADD_ELEMENTS);
 	}
@@ -146,7 +153,8 @@ static int model(struct tuner *u)
 	const double alpha = u->small / 2;
 	beta = (u->large[1] - 2 * alpha) / u->large[0] - gamma / 2;
 	beta = beta > 0 ? beta : 0;
-	snprintf(line, sizeof line, "model.fs alpha=%.0f beta=%.0f gamma=%.0f", 1e15 * alpha, 1e15 * beta, 1e15 * gamma);
+	snprintf(line, sizeof line, "model.fs alpha=%.0f beta=%.0f gamma=%.0f", 1e15 * alpha,
+		 1e15 * beta, 1e15 * gamma);
 	if (u->leads)
 		printf("%s\n", line);
 	return yk_tuning_add(&u->t, line);
@@ -160,7 +168,8 @@ static int member(yoke_group *world, void *arg)
 	int e = 0;
 	u->world = world;
 	u->leads = world->rank == 0;
-	for (int size = 0; size < YK_TUNED_SIZES && yk_tuned_bytes(size) <= u->max && e == 0; size++)
+	for (int size = 0; size < YK_TUNED_SIZES && yk_tuned_bytes(size) <= u->max && e == 0;
+	     size++)
 		e = measure(u, size);
 	if (e == 0)
 		e = model(u);
@@ -184,9 +193,11 @@ int yk_tune_ranks(int argc, char **argv)
 	uint32_t rank, started;
 	char *words[8] = { (char *)(uintptr_t)yk_program(), (char *)(uintptr_t)"tune" };
 	for (int i = 1; i < argc; i++)
-		if (!strncmp(argv[i], "ranks=", 6) && yk_option_number(argv[i] + 6, &n) == 0 && n >= 2 && n <= 64)
+		if (!strncmp(argv[i], "ranks=", 6) && yk_option_number(argv[i] + 6, &n) == 0 &&
+		    n >= 2 && n <= 64)
 			ranks = n;
-		else if (!strncmp(argv[i], "max=", 4) && yk_option_number(argv[i] + 4, &n) == 0 && n >= 256)
+		else if (!strncmp(argv[i], "max=", 4) && yk_option_number(argv[i] + 4, &n) == 0 &&
+			 n >= 256)
 			u.max = n;
 		else
 			return yk_usage("tune",

@@ -52,7 +52,8 @@ static int add_toggle(struct ablation *a, const char *text, size_t bytes)
 	t->value = strchr(t->text, '=') + 1;
 	snprintf(name, sizeof name, "%.*s", (int)(t->value - 1 - t->text), t->text);
 	for (int i = 0; i < a->toggles; i++)
-		if (!strncmp(a->toggle[i].text, name, strlen(name)) && a->toggle[i].text[strlen(name)] == '=')
+		if (!strncmp(a->toggle[i].text, name, strlen(name)) &&
+		    a->toggle[i].text[strlen(name)] == '=')
 			return yk_fail(YOKE_EINVAL, "toggles: '%s' gives this key already",
 				       a->toggle[i].text);
 	const char *one[] = { t->text };
@@ -123,11 +124,15 @@ static int measure(struct ablation *a, struct variant *v, int round)
 	for (int i = 0; i < a->toggles && e == 0; i++)
 		if (v->on >> i & 1 && a->toggle[i].setting) {
 			was[i] = strdup(yk_param_str(a->toggle[i].setting));
-			e = yk_param_set(a->toggle[i].setting->name, a->toggle[i].value, YK_ARGUMENT);
+			e = yk_param_set(a->toggle[i].setting->name, a->toggle[i].value,
+					 YK_ARGUMENT);
 		}
-	const int64_t steps = yk_config_int(a->config, YK_KEY_steps), warm = steps > 2 * WARM ? WARM : steps > 1;
+	const int64_t steps = yk_config_int(a->config, YK_KEY_steps),
+		      warm = steps > 2 * WARM ? WARM : steps > 1;
 	// a single group of all steps after the warm-up
-	const struct yk_trial_options ask = { .warm = warm, .max = steps, .groups = YK_TRIAL_GROUPS };
+	const struct yk_trial_options ask = { .warm = warm,
+					      .max = steps,
+					      .groups = YK_TRIAL_GROUPS };
 	if (e == 0)
 		e = yk_trial_run(&c, &ask, &trial);
 	if (e == 0) {
@@ -161,20 +166,23 @@ static json_t *result(struct ablation *a)
 	for (int i = 0; i < a->variants; i++) {
 		struct variant *v = &a->variant[i];
 		double spread, loss_spread;
-		double rate = yk_median(a->rounds, v->rate, &spread), loss = yk_median(a->rounds, v->loss, &loss_spread);
+		double rate = yk_median(a->rounds, v->rate, &spread),
+		       loss = yk_median(a->rounds, v->loss, &loss_spread);
 		json_t *on = json_array();
 		off = i ? off : rate;
 		for (int k = 0; k < a->toggles; k++)
 			if (v->on >> k & 1)
 				json_array_append_new(on, json_string(a->toggle[k].text));
 		json_array_append_new(variants,
-				      json_pack("{s:s, s:o, s:f, s:f, s:I, s:o, s:o, s:f}", "name", v->name, "on", on,
-						"steps_per_s", rate, "spread", spread, "peak_bytes", (json_int_t)v->peak,
-						"loss", yk_json_of_real(loss), "loss_spread", yk_json_of_real(loss_spread), "ratio", rate / off));
+				      json_pack("{s:s, s:o, s:f, s:f, s:I, s:o, s:o, s:f}", "name",
+						v->name, "on", on, "steps_per_s", rate, "spread",
+						spread, "peak_bytes", (json_int_t)v->peak, "loss",
+						yk_json_of_real(loss), "loss_spread",
+						yk_json_of_real(loss_spread), "ratio", rate / off));
 	}
 	json_t *o = json_pack("{s:s, s:I, s:i, s:o, s:o}", "device", a->device, "steps",
-			      (json_int_t)yk_config_int(a->config, YK_KEY_steps), "rounds", a->rounds, "toggles", toggles,
-			      "variants", variants);
+			      (json_int_t)yk_config_int(a->config, YK_KEY_steps), "rounds",
+			      a->rounds, "toggles", toggles, "variants", variants);
 	if (!o)
 		yk_fail(YOKE_ENOMEM, "no memory for the result");
 	return o;

@@ -48,8 +48,12 @@ static const char *others_hold(char *to, size_t cap)
 	struct yk_device *d = device_of();
 
 	to[0] = 0;
-	if (d && d->pool && d->info.kind != YOKE_DEVICE_CPU && yk_pool_could(d->pool) < yk_pool_capacity(d->pool) / 2)
-		snprintf(to, cap, "; or end other processes that use %s, or choose another device (YOKE_DEVICE)", d->id);
+	if (d && d->pool && d->info.kind != YOKE_DEVICE_CPU &&
+	    yk_pool_could(d->pool) < yk_pool_capacity(d->pool) / 2)
+		snprintf(
+			to, cap,
+			"; or end other processes that use %s, or choose another device (YOKE_DEVICE)",
+			d->id);
 	return to;
 }
 
@@ -134,7 +138,8 @@ int yk_advise_batch(int64_t batch, const char *smaller, yk_dry_run_fn *fn, void 
 	if (good == batch) // the missing memory was not the device's
 		return yk_fail(YOKE_ENOMEM, "%s", why);
 	if (good == 0)
-		return yk_fail(YOKE_ENOMEM, "%s; not even batch=1 fits: %s%s", why, smaller, others_hold(others, sizeof others));
-	return yk_fail(YOKE_ENOMEM, "%s; batch=%lld is the largest that fits%s", why, (long long)good,
-		       others_hold(others, sizeof others));
+		return yk_fail(YOKE_ENOMEM, "%s; not even batch=1 fits: %s%s", why, smaller,
+			       others_hold(others, sizeof others));
+	return yk_fail(YOKE_ENOMEM, "%s; batch=%lld is the largest that fits%s", why,
+		       (long long)good, others_hold(others, sizeof others));
 }

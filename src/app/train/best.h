@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The lowest validation loss of a run: which step had it, and how many validations have passed since
-// (stop_after=).  keep_best=1 also keeps that step's checkpoint in the directory `best` of the run's.
-// Checkpoints hold this state, so that a resumed run ends after the same validation.
+// The lowest validation loss of a run: which step had it, and how many validations have passed
+// since (stop_after=).  keep_best=1 also keeps that step's checkpoint in the directory `best` of
+// the run's. Checkpoints hold this state, so that a resumed run ends after the same validation.
 #ifndef YK_BEST_H
 #define YK_BEST_H
 

@@ -71,12 +71,17 @@ static int check_start(const struct yk_config *c)
 static int check_validation(const struct yk_config *c)
 {
 	const struct yk_config_value *every = &c->value[YK_KEY_eval_every];
-	const bool keeps = !strcmp(yk_config_str(c, YK_KEY_keep_best), "1"), stops = yk_config_int(c, YK_KEY_stop_after) > 0;
+	const bool keeps = !strcmp(yk_config_str(c, YK_KEY_keep_best), "1"),
+		   stops = yk_config_int(c, YK_KEY_stop_after) > 0;
 	if (stops && every->i == 0 && every->r == 0)
-		return yk_fail(YOKE_EINVAL, "stop_after=%s counts validations, but eval_every=0 validates only at the end; give eval_every=",
-			       yk_config_str(c, YK_KEY_stop_after));
+		return yk_fail(
+			YOKE_EINVAL,
+			"stop_after=%s counts validations, but eval_every=0 validates only at the end; give eval_every=",
+			yk_config_str(c, YK_KEY_stop_after));
 	if (keeps && !strcmp(yk_config_str(c, YK_KEY_checkpoints), "0"))
-		return yk_fail(YOKE_EINVAL, "keep_best=1 keeps a checkpoint, but checkpoints=0 saves none; drop one of them");
+		return yk_fail(
+			YOKE_EINVAL,
+			"keep_best=1 keeps a checkpoint, but checkpoints=0 saves none; drop one of them");
 	return 0;
 }
 
@@ -101,14 +106,16 @@ int yk_config_check_model(const struct yk_config *c)
 		e = foreign_size(c, m);
 	if (e == 0 && c->command == YK_T)
 		e = yk_adapted_check(c);
-	if (e == 0 && !strcmp(yk_config_str(c, YK_KEY_tokenizer), "word") && yk_config_int(c, YK_KEY_vocab) > 0 &&
-	    yk_config_int(c, YK_KEY_vocab) < 3)
+	if (e == 0 && !strcmp(yk_config_str(c, YK_KEY_tokenizer), "word") &&
+	    yk_config_int(c, YK_KEY_vocab) > 0 && yk_config_int(c, YK_KEY_vocab) < 3)
 		e = yk_fail(YOKE_EINVAL,
 			    "vocab=%s: must be at least 3, because two ids are <pad> and <unk>",
 			    yk_config_str(c, YK_KEY_vocab));
-	if (e == 0 && !strcmp(yk_config_str(c, YK_KEY_tokenizer), "bpe") && yk_config_int(c, YK_KEY_vocab) > 0 &&
-	    yk_config_int(c, YK_KEY_vocab) < YK_BPE_MIN)
-		e = yk_fail(YOKE_EINVAL, "vocab=%s: 256 ids are bytes and one is " YK_END_OF_TEXT "; %d or more are possible",
+	if (e == 0 && !strcmp(yk_config_str(c, YK_KEY_tokenizer), "bpe") &&
+	    yk_config_int(c, YK_KEY_vocab) > 0 && yk_config_int(c, YK_KEY_vocab) < YK_BPE_MIN)
+		e = yk_fail(YOKE_EINVAL,
+			    "vocab=%s: 256 ids are bytes and one is " YK_END_OF_TEXT
+			    "; %d or more are possible",
 			    yk_config_str(c, YK_KEY_vocab), YK_BPE_MIN);
 	if (e == 0)
 		e = yk_optim_check(c);

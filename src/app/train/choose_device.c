@@ -18,7 +18,8 @@ struct yk_device_choice_advice yk_device_choice_rule(const struct yk_device_choi
 {
 	const bool image = a->channels > 0;
 	if (!a->device)
-		return (struct yk_device_choice_advice){ YK_WHICH_CPU, true, "there is no other device", NULL };
+		return (struct yk_device_choice_advice){ YK_WHICH_CPU, true,
+							 "there is no other device", NULL };
 	if (!a->trains)
 		return (struct yk_device_choice_advice){ YK_WHICH_CPU, false,
 						       "the workload does not train", NULL };
@@ -51,7 +52,10 @@ struct yk_device_choice_advice yk_device_choice_rule(const struct yk_device_choi
 const struct yk_device_choice_tier *yk_device_choice_tier_of(double gb_s, double tflop_s)
 {
 	static const struct yk_device_choice_tier tier[] = {
-		{ "entry", 1.2, 1.8, 16 }, { "mid", 1.8, 3, 16 }, { "high", 2.5, 4, 32 }, { "professional", 3, 8, 64 },
+		{ "entry", 1.2, 1.8, 16 },
+		{ "mid", 1.8, 3, 16 },
+		{ "high", 2.5, 4, 32 },
+		{ "professional", 3, 8, 64 },
 	};
 	return &tier[gb_s < 230 || tflop_s < 2 ? 0 : gb_s < 420 ? 1 : gb_s < 1100 ? 2 : 3];
 }
@@ -91,9 +95,12 @@ enum { WARM = 2, GROUPS = 5, ENOUGH = 12, PATIENCE = 120 };
 // ENOUGH: no further round begins after this many seconds of steps. PATIENCE: if the first round
 // took longer, there is no second.
 
-static int time_on(const struct yk_config *c, struct yk_device_choice_device *d, int round, int64_t batch, double *seconds)
+static int time_on(const struct yk_config *c, struct yk_device_choice_device *d, int round,
+		   int64_t batch, double *seconds)
 {
-	static const struct yk_trial_options quick = { .warm = WARM, .groups = GROUPS, .each = 0.05, .enough = 1 };
+	static const struct yk_trial_options quick = {
+		.warm = WARM, .groups = GROUPS, .each = 0.05, .enough = 1
+	};
 	struct yk_trial_options ask = quick;
 	struct yk_trial trial;
 	struct yk_config other;
@@ -128,16 +135,19 @@ static double cross(const double batch[2], double a[2], double b[2])
 }
 
 // left: remaining seconds of steps.
-static void find_crossing(const struct yk_config *c, struct yk_device_choice_times *t, int next, double left)
+static void find_crossing(const struct yk_config *c, struct yk_device_choice_times *t, int next,
+			  double left)
 {
 	struct yk_device_choice_device *a = &t->device[t->best], *b = &t->device[next];
 	const bool best_is_cpu = same_backend(a->id, "cpu:0");
-	double batch[2] = { (double)t->batch, 0 }, x[2] = { a->seconds, 0 }, y[2] = { b->seconds, 0 };
+	double batch[2] = { (double)t->batch, 0 }, x[2] = { a->seconds, 0 },
+	       y[2] = { b->seconds, 0 };
 	for (int i = 0; i < YK_WHICH_CROSSINGS; i++) {
 		// the CPU is better at small batches
 		int64_t at = best_is_cpu ? (int64_t)batch[0] * 4 : (int64_t)batch[0] / 4;
 		left -= fmax(1, (double)at / batch[0]) * (a->spent + b->spent);
-		if (at < 1 || at > 4096 || left < 0 || time_on(c, a, -1, at, &x[1]) < 0 || time_on(c, b, -1, at, &y[1]) < 0)
+		if (at < 1 || at > 4096 || left < 0 || time_on(c, a, -1, at, &x[1]) < 0 ||
+		    time_on(c, b, -1, at, &y[1]) < 0)
 			return;
 		batch[1] = (double)at;
 		if (x[1] > y[1]) {
@@ -155,22 +165,28 @@ bool yk_device_choice_another(int done, int wanted, double last, double left)
 	return done < wanted && (left >= last || (done == 1 && last < PATIENCE));
 }
 
-int yk_device_choice_measure(const struct yk_config *c, int n, const char *const *id, int rounds, bool crossing,
-		     struct yk_device_choice_times *t)
+int yk_device_choice_measure(const struct yk_config *c, int n, const char *const *id, int rounds,
+			     bool crossing, struct yk_device_choice_times *t)
 {
 	double seconds, left = ENOUGH;
 	int next = -1, rounds_done = 0;
-	*t = (struct yk_device_choice_times){ .best = -1, .ratio = NAN, .crosses = NAN,
-				      .devices = n < YK_WHICH_DEVICES ? n : YK_WHICH_DEVICES,
-				      .rounds = rounds < YK_WHICH_ROUNDS ? rounds : YK_WHICH_ROUNDS };
+	*t = (struct yk_device_choice_times){
+		.best = -1,
+		.ratio = NAN,
+		.crosses = NAN,
+		.devices = n < YK_WHICH_DEVICES ? n : YK_WHICH_DEVICES,
+		.rounds = rounds < YK_WHICH_ROUNDS ? rounds : YK_WHICH_ROUNDS
+	};
 	const int64_t given = yk_config_int(c, YK_KEY_batch);
 	t->batch = given == YK_AUTO ? 16 : given;
 	for (int i = 0; i < t->devices; i++)
 		snprintf(t->device[i].id, sizeof t->device[i].id, "%.47s", id[i]);
-	for (double last = 0; yk_device_choice_another(rounds_done, t->rounds, last, left); rounds_done++, left -= last) {
+	for (double last = 0; yk_device_choice_another(rounds_done, t->rounds, last, left);
+	     rounds_done++, left -= last) {
 		last = 0;
 		for (int i = 0; i < t->devices; i++) {
-			struct yk_device_choice_device *d = &t->device[(i + rounds_done) % t->devices];
+			struct yk_device_choice_device *d =
+				&t->device[(i + rounds_done) % t->devices];
 			if (!*d->why && time_on(c, d, rounds_done, t->batch, &seconds) == 0)
 				last += d->spent;
 		}
@@ -196,8 +212,9 @@ int yk_device_choice_measure(const struct yk_config *c, int n, const char *const
 			quotient[r] = t->device[next].round[r] / t->device[t->best].round[r];
 		t->ratio = yk_median(t->rounds, quotient, &t->ratio_spread);
 		if (t->rounds == 1)
-			t->ratio_spread = t->ratio * (t->device[next].within / t->device[next].seconds +
-						      t->device[t->best].within / t->device[t->best].seconds);
+			t->ratio_spread =
+				t->ratio * (t->device[next].within / t->device[next].seconds +
+					    t->device[t->best].within / t->device[t->best].seconds);
 		if (crossing)
 			find_crossing(c, t, next, left);
 	}
@@ -220,10 +237,12 @@ int yk_device_choice_settle(struct yk_config *c, char summary[256])
 	if (n < 1 || t.best < 0)
 		return yk_fail(YOKE_ENODEV, "backend=fastest: %s",
 			       n > 0 ? t.device[0].why : "no device found");
-	snprintf(argument, sizeof argument, "backend=%.*s", (int)strcspn(id[t.best], ":"), id[t.best]);
+	snprintf(argument, sizeof argument, "backend=%.*s", (int)strcspn(id[t.best], ":"),
+		 id[t.best]);
 	if (isnan(t.ratio))
 		snprintf(summary, 256, "%s, the only device", argument);
 	else
-		yk_snprintf(summary, 256, "%s, %.2f times as fast as the next best", argument, t.ratio);
+		yk_snprintf(summary, 256, "%s, %.2f times as fast as the next best", argument,
+			    t.ratio);
 	return yk_config_settle_text(c, YK_KEY_backend, strchr(argument, '=') + 1);
 }

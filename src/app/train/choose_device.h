@@ -56,8 +56,8 @@ struct yk_device_choice_times {
 // in 12 seconds of steps, but at least two if one round takes less than two minutes. crossing: uses
 // the remaining time to find the batch at which the two best devices are equally fast. ENOMEM; a
 // device that fails stores the reason in `why`.
-int yk_device_choice_measure(const struct yk_config *, int n, const char *const *id, int rounds, bool crossing,
-		     struct yk_device_choice_times *);
+int yk_device_choice_measure(const struct yk_config *, int n, const char *const *id, int rounds,
+			     bool crossing, struct yk_device_choice_times *);
 // Whether to run another round, after `done` rounds of which the last took `last` seconds, with
 // `left` seconds remaining. The second round runs even without time left, because one round does
 // not show the spread.
@@ -66,8 +66,8 @@ bool yk_device_choice_another(int done, int wanted, double last, double left);
 // backend.
 int yk_device_choice_devices(bool one_a_backend, char id[YK_WHICH_DEVICES][48]);
 
-// backend=fastest: measures, and stores the chosen device in the configuration; `summary` receives a
-// summary.
+// backend=fastest: measures, and stores the chosen device in the configuration; `summary` receives
+// a summary.
 int yk_device_choice_settle(struct yk_config *, char summary[256]);
 
 #endif

@@ -89,9 +89,11 @@ static int gradients(struct yk_trainer *t, struct ran *r, bool *finite)
 	yoke_random_set(t->replica.seed, t->random_step);
 	yk_precision_begin(&t->precision);
 	yoke_tensor *loss = yk_trainer_loss(t, t->feed.ids[0]);
-	if (yoke_grad(t->replica.scaler ? yoke_scaler_scale(t->replica.scaler, loss) : loss, ps->count, ps->var, t->replica.grad) == 0) {
+	if (yoke_grad(t->replica.scaler ? yoke_scaler_scale(t->replica.scaler, loss) : loss,
+		      ps->count, ps->var, t->replica.grad) == 0) {
 		for (int i = 0; i < ps->count && t->replica.scaler; i++)
-			t->replica.grad[i] = yoke_mul(t->replica.grad[i], yoke_scaler_inverse(t->replica.scaler));
+			t->replica.grad[i] = yoke_mul(t->replica.grad[i],
+						      yoke_scaler_inverse(t->replica.scaler));
 		yoke_eval(ps->count, t->replica.grad);
 	}
 	*finite = true;
@@ -135,7 +137,8 @@ static int steps(struct yk_trainer *t, struct ran *r)
 			r->loss[k] = t->overflowed ? NAN : (double)record.loss;
 	}
 	double counted = (double)(t->steps > WARM ? t->steps - WARM : t->steps);
-	r->tokens_per_s = counted * (double)(t->batch * t->replica.batches.count * t->context) / (yk_seconds() - began);
+	r->tokens_per_s = counted * (double)(t->batch * t->replica.batches.count * t->context) /
+			  (yk_seconds() - began);
 	r->skipped = t->skipped;
 	return e;
 }
@@ -162,7 +165,8 @@ static int run(struct yk_config *c, struct ran *r)
 	r->peak = stats.pool_allocated_peak;
 	snprintf(r->device, sizeof r->device, "%.63s", ctx->device->id);
 	if (t && t->precision.half)
-		r->native = yk_capable(ctx->device, YOKE_OP_CONTRACT, t->precision.half) == YK_NATIVE;
+		r->native =
+			yk_capable(ctx->device, YOKE_OP_CONTRACT, t->precision.half) == YK_NATIVE;
 	if (t && t->replica.scaler) {
 		struct yoke_scaler_stats s = { .size = sizeof s };
 		yoke_scaler_stats(t->replica.scaler, &s);
@@ -229,13 +233,15 @@ static json_t *layers(const struct ran *a, const struct ran *b, double bound, bo
 		*good &= error <= bound;
 		char name[64];
 		snprintf(name, sizeof name, "%.*s", (int)layer_of(a->name[i]), a->name[i]);
-		json_array_append_new(list, json_pack("{s:s, s:o, s:o, s:f}", "layer", name, "norm", yk_json_of_real(norm),
-						      "error", yk_json_of_real(error), "bound", bound));
+		json_array_append_new(list, json_pack("{s:s, s:o, s:o, s:f}", "layer", name, "norm",
+						      yk_json_of_real(norm), "error",
+						      yk_json_of_real(error), "bound", bound));
 	}
 	return list;
 }
 
-static json_t *report(const struct ran *a, const struct ran *b, const char *precision, int half, bool choices)
+static json_t *report(const struct ran *a, const struct ran *b, const char *precision, int half,
+		      bool choices)
 {
 	// unit roundoff, times a factor for a few dozen consecutive roundings
 	const double rounding = 16 * (half == yoke_bf16 ? 0x1p-8 : 0x1p-11), loss_bound = 0.01;
@@ -245,7 +251,8 @@ static json_t *report(const struct ran *a, const struct ran *b, const char *prec
 	double was = last_loss(a), is = last_loss(b), difference = fabs(is - was) / was;
 	bool gradients_good, loss_good = difference <= loss_bound;
 	json_t *list = layers(a, b, bound, &gradients_good);
-	double memory = (double)b->peak / (double)a->peak, speed = b->tokens_per_s / a->tokens_per_s;
+	double memory = (double)b->peak / (double)a->peak,
+	       speed = b->tokens_per_s / a->tokens_per_s;
 	bool often = b->skipped > b->steps / 2, good = loss_good && gradients_good && !often;
 	char verdict[256];
 	yk_snprintf(
@@ -255,14 +262,15 @@ static json_t *report(const struct ran *a, const struct ran *b, const char *prec
 		often ? " most steps overflow" : "", memory, speed,
 		b->native ? "" :
 			    ": this device converts its products to f32, so it saves only memory");
-	return json_pack("{s:s, s:s, s:I, s:{s:o, s:o, s:o, s:f}, s:o, s:{s:I, s:I, s:f}, s:{s:f, s:f, s:f}, s:I, s:f, "
-			 "s:b, s:s}",
-			 "precision", precision, "device", b->device, "steps", (json_int_t)b->steps,
-			 "loss", "f32", yk_json_of_real(was), "mixed", yk_json_of_real(is), "difference", yk_json_of_real(difference), "bound",
-			 loss_bound, "layers", list, "memory", "f32", (json_int_t)a->peak, "mixed",
-			 (json_int_t)b->peak, "ratio", memory, "speed", "f32", a->tokens_per_s, "mixed",
-			 b->tokens_per_s, "ratio", speed, "overflows", (json_int_t)b->skipped, "scale", b->scale,
-			 "good", good, "verdict", verdict);
+	return json_pack(
+		"{s:s, s:s, s:I, s:{s:o, s:o, s:o, s:f}, s:o, s:{s:I, s:I, s:f}, s:{s:f, s:f, s:f}, s:I, s:f, "
+		"s:b, s:s}",
+		"precision", precision, "device", b->device, "steps", (json_int_t)b->steps, "loss",
+		"f32", yk_json_of_real(was), "mixed", yk_json_of_real(is), "difference",
+		yk_json_of_real(difference), "bound", loss_bound, "layers", list, "memory", "f32",
+		(json_int_t)a->peak, "mixed", (json_int_t)b->peak, "ratio", memory, "speed", "f32",
+		a->tokens_per_s, "mixed", b->tokens_per_s, "ratio", speed, "overflows",
+		(json_int_t)b->skipped, "scale", b->scale, "good", good, "verdict", verdict);
 }
 
 static int set(struct yk_config *c, const char *key, const char *value)
@@ -279,7 +287,8 @@ json_t *yk_compare_precision(struct yk_config *c)
 	const struct yk_model *model = yk_model_find(yk_config_str(c, YK_KEY_model));
 	json_t *o = NULL;
 	snprintf(precision, sizeof precision, "%s",
-		 yk_config_is_set(c, YK_KEY_precision) ? yk_config_str(c, YK_KEY_precision) : "bf16-mixed");
+		 yk_config_is_set(c, YK_KEY_precision) ? yk_config_str(c, YK_KEY_precision) :
+							 "bf16-mixed");
 	if (!strstr(precision, "mixed")) {
 		yk_fail(YOKE_EINVAL,
 			"precision=%s: it would be compared with itself; give precision=bf16-mixed "
@@ -303,8 +312,9 @@ json_t *yk_compare_precision(struct yk_config *c)
 		e = set(c, "precision", precision);
 	if (e == 0)
 		e = run(c, &b);
-	if (e == 0 && !(o = report(&a, &b, precision, strstr(precision, "bf16") ? yoke_bf16 : yoke_f16,
-				   model && model->choices)))
+	if (e == 0 &&
+	    !(o = report(&a, &b, precision, strstr(precision, "bf16") ? yoke_bf16 : yoke_f16,
+			 model && model->choices)))
 		yk_fail(YOKE_ENOMEM, "validate: no memory for the report");
 	ran_free(&a);
 	ran_free(&b);

@@ -31,22 +31,25 @@ static struct yk_tokenizer *train_bpe(const struct yk_config *c, const struct yk
 }
 
 // A tokenizer that is neither one of yoke's nor that of a model.
-static struct yk_tokenizer *tokenizer_of_files(const struct yk_config *c, const struct yk_data_spec *spec)
+static struct yk_tokenizer *tokenizer_of_files(const struct yk_config *c,
+					       const struct yk_data_spec *spec)
 {
 	if (!yk_config_is_path(c, YK_KEY_tokenizer))
 		return train_bpe(c, spec);
 	if (spec->vocab > 0) {
-		yk_fail(YOKE_EINVAL, "vocab=%s: the vocabulary is that of %s; drop the key", yk_config_str(c, YK_KEY_vocab),
-			yk_config_str(c, YK_KEY_tokenizer));
+		yk_fail(YOKE_EINVAL, "vocab=%s: the vocabulary is that of %s; drop the key",
+			yk_config_str(c, YK_KEY_vocab), yk_config_str(c, YK_KEY_tokenizer));
 		return NULL;
 	}
 	return yk_tokenizer_of_files(yk_config_str(c, YK_KEY_tokenizer));
 }
 
 // For text: a tokenizer as the keys specify. For token files: theirs.
-static struct yk_tokenizer *tokenizer_new(const struct yk_config *c, const struct yk_data_spec *spec)
+static struct yk_tokenizer *tokenizer_new(const struct yk_config *c,
+					  const struct yk_data_spec *spec)
 {
-	const char *paths = yk_config_str(c, YK_KEY_data), *name = yk_config_str(c, YK_KEY_tokenizer);
+	const char *paths = yk_config_str(c, YK_KEY_data),
+		   *name = yk_config_str(c, YK_KEY_tokenizer);
 	if (yk_starts_from_model(c))
 		return yk_start_tokenizer(c);
 	const bool ids = !strcmp(name, "ids"), prepared = *paths && yk_data_prepared(paths, spec);
@@ -76,15 +79,18 @@ static struct yk_tokenizer *tokenizer_new(const struct yk_config *c, const struc
 }
 
 // Properties that are fixed in the checkpoint may be given again but not changed.
-static int same_kind(const struct yk_tokenizer *t, const struct yk_config *c, const struct yk_checkpoint *from,
-		     const char *folder)
+static int same_kind(const struct yk_tokenizer *t, const struct yk_config *c,
+		     const struct yk_checkpoint *from, const char *folder)
 {
 	const char *was = json_string_value(json_object_get(from->config, "tokenizer"));
 	const char *name = yk_tokenizer_has_files(t) && was ? was : yk_tokenizer_name(t);
 	const char *vocab = json_string_value(json_object_get(from->config, "vocab"));
 	int64_t seed = yk_config_int(c, YK_KEY_seed);
 	if (vocab && !strcmp(name, "bpe") && strcmp(vocab, yk_config_str(c, YK_KEY_vocab)))
-		return yk_fail(YOKE_EINVAL, "%s: was begun with vocab=%s; drop the key, or train another one with another out", folder, vocab);
+		return yk_fail(
+			YOKE_EINVAL,
+			"%s: was begun with vocab=%s; drop the key, or train another one with another out",
+			folder, vocab);
 	if (!yk_starts_from_model(c) && strcmp(yk_config_str(c, YK_KEY_tokenizer), name))
 		return yk_fail(YOKE_EINVAL,
 			       "%s: contains a model with tokenizer=%s; remove the key, or train "
@@ -101,7 +107,8 @@ static int same_kind(const struct yk_tokenizer *t, const struct yk_config *c, co
 // The length of an epoch is unknown for a pipe, which excludes some keys.
 static int check_pipe(const struct yk_config *c)
 {
-	static const enum yk_config_key passes[] = { YK_KEY_epochs, YK_KEY_eval_every, YK_KEY_save_every };
+	static const enum yk_config_key passes[] = { YK_KEY_epochs, YK_KEY_eval_every,
+						     YK_KEY_save_every };
 	for (size_t i = 0; i < sizeof passes / sizeof *passes; i++)
 		if (yk_config_real(c, passes[i]) > 0)
 			return yk_fail(
@@ -121,13 +128,16 @@ static int open_valid(struct yk_corpus *x, const struct yk_config *c)
 	const char *paths = yk_config_str(c, YK_KEY_valid);
 	const struct yk_data_spec spec = yk_config_valid_data(c, yk_config_int(c, YK_KEY_context));
 	if (yk_data_piped(paths) || yk_is_stream(paths))
-		return yk_fail(YOKE_EINVAL, "valid=%s: a pipe is read once, but every validation reads this data; write it to a file",
-			       paths);
+		return yk_fail(
+			YOKE_EINVAL,
+			"valid=%s: a pipe is read once, but every validation reads this data; write it to a file",
+			paths);
 	struct yk_data *other = yk_data_new(paths, x->tokenizer, &spec);
 	return other ? yk_data_validate_on(x->data, other, paths) : yoke_error_code();
 }
 
-static int read_all(struct yk_corpus *x, const struct yk_config *c, const struct yk_checkpoint *from, const char *folder)
+static int read_all(struct yk_corpus *x, const struct yk_config *c,
+		    const struct yk_checkpoint *from, const char *folder)
 {
 	const char *paths = yk_config_str(c, YK_KEY_data);
 	const struct yk_data_spec spec = yk_config_data(c, yk_config_int(c, YK_KEY_context));
@@ -145,7 +155,8 @@ static int read_all(struct yk_corpus *x, const struct yk_config *c, const struct
 	return e == 0 && from ? yk_data_verify(x->data, from->sources) : e;
 }
 
-int yk_corpus_open(struct yk_corpus *x, const struct yk_config *c, const struct yk_checkpoint *from, const char *folder)
+int yk_corpus_open(struct yk_corpus *x, const struct yk_config *c, const struct yk_checkpoint *from,
+		   const char *folder)
 {
 	pthread_mutex_lock(&x->lock);
 	if (!x->opened) {

@@ -26,6 +26,7 @@ void yk_corpus_free(struct yk_corpus *);
 // Opens it as the keys specify, with the tokenizer of checkpoint `from` in `folder` (NULL: none).
 // The first call opens; other calls, which must have the same keys, wait for it and return the same
 // result.
-int yk_corpus_open(struct yk_corpus *, const struct yk_config *, const struct yk_checkpoint *from, const char *folder);
+int yk_corpus_open(struct yk_corpus *, const struct yk_config *, const struct yk_checkpoint *from,
+		   const char *folder);
 
 #endif

@@ -29,7 +29,8 @@ static size_t kept(const char *text, size_t bytes, const char *path, int64_t ste
 		const size_t length = end ? (size_t)(end - text) - at : 0;
 		json_t *line = end ? yk_json_parse(text + at, length, path) : NULL;
 		int64_t of;
-		const bool good = line && yk_json_int(line, path, "step", 0, INT64_MAX, &of) == 0 && of <= step;
+		const bool good = line && yk_json_int(line, path, "step", 0, INT64_MAX, &of) == 0 &&
+				  of <= step;
 		json_decref(line);
 		if (!good)
 			break;
@@ -84,10 +85,11 @@ static int write_line(struct yk_data_errors *d, int64_t step, const struct yoke_
 	char name[512], why[512], *text = NULL;
 	if (d->file < 0 && (d->file = yk_file_append_open(d->path)) < 0)
 		return d->file;
-	json_t *line = json_pack("{s:I, s:I, s:s, s:I, s:s, s:s}", "step", (json_int_t)step, "epoch",
-				 (json_int_t)x->epoch, "source", readable(x->name, name, sizeof name), "sample",
-				 (json_int_t)x->number, "error", yoke_error_name(x->code), "why",
-				 readable(x->why, why, sizeof why));
+	json_t *line =
+		json_pack("{s:I, s:I, s:s, s:I, s:s, s:s}", "step", (json_int_t)step, "epoch",
+			  (json_int_t)x->epoch, "source", readable(x->name, name, sizeof name),
+			  "sample", (json_int_t)x->number, "error", yoke_error_name(x->code), "why",
+			  readable(x->why, why, sizeof why));
 	char *json = line ? yk_json_text(line, JSON_COMPACT) : NULL;
 	json_decref(line);
 	if (!json || asprintf(&text, "%s\n", json) < 0) {
@@ -131,8 +133,8 @@ void yk_data_errors_text(const struct yk_data_errors *d, char *to, size_t room)
 	size_t at = 0;
 	*to = 0;
 	for (int k = 0; k < max && d->count[k].n && at < room; k++)
-		at += (size_t)snprintf(to + at, room - at, "%s%" PRIu64 " %s", k ? ", " : "", d->count[k].n,
-				       yoke_error_name(d->count[k].code));
+		at += (size_t)snprintf(to + at, room - at, "%s%" PRIu64 " %s", k ? ", " : "",
+				       d->count[k].n, yoke_error_name(d->count[k].code));
 }
 
 void yk_data_errors_close(struct yk_data_errors *d)

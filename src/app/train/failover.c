@@ -23,7 +23,8 @@ static void data_failed(void *arg, const struct yoke_data_error *d)
 	yk_data_errors_add(&r->data_errors, r->trainer->replica.step + 1, d);
 }
 
-static int make(struct yk_run *r, struct yk_config *c, const char *folder, const struct yk_checkpoint *ck)
+static int make(struct yk_run *r, struct yk_config *c, const char *folder,
+		const struct yk_checkpoint *ck)
 {
 	int e = yk_trainer_share(r->corpus, c, folder, ck, &r->trainer);
 	if (e < 0)
@@ -117,7 +118,8 @@ int yk_run_make(struct yk_run *r, struct yk_config *c, const struct yk_checkpoin
 {
 	char what[LOST_TEXT];
 	int e;
-	while ((e = make(r, c, r->from ? r->from : r->out, ck)) < 0 && device_lost(e, -1, -1, what)) {
+	while ((e = make(r, c, r->from ? r->from : r->out, ck)) < 0 &&
+	       device_lost(e, -1, -1, what)) {
 		if (!leave_device(r)) {
 			yoke_error_clear();
 			return yk_fail(e, "%s", what);
@@ -130,7 +132,8 @@ int yk_run_make(struct yk_run *r, struct yk_config *c, const struct yk_checkpoin
 int yk_run_rescue(struct yk_run *r, struct yk_config *c, int code)
 {
 	char what[LOST_TEXT];
-	if (!device_lost(code, r->done.logged, r->trainer ? r->trainer->replica.step : r->done.logged, what))
+	if (!device_lost(code, r->done.logged,
+			 r->trainer ? r->trainer->replica.step : r->done.logged, what))
 		return code;
 	// a pipe cannot be read again
 	const bool passed = r->trainer && yk_data_endless(r->trainer->feed.data);

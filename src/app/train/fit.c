@@ -100,7 +100,8 @@ static int share(struct fit *f, struct yk_optim_sharding *to, bool *shares)
 	if (!t->replica.stage)
 		return 0;
 	for (int i = 0; i < f->params.count; i++)
-		if (yoke_dtype(f->params.var[i]) != yoke_f32 || f->o.optim->member[i].states != f->o.optim->member[0].states)
+		if (yoke_dtype(f->params.var[i]) != yoke_f32 ||
+		    f->o.optim->member[i].states != f->o.optim->member[0].states)
 			return yk_fail(YOKE_EDTYPE,
 				       "fit: zero=%d needs f32 parameters with equally many "
 				       "optimizer states; %s is %s",
@@ -140,14 +141,16 @@ static int optimizer(struct fit *f)
 	bool shares = false;
 	if (!err)
 		err = share(f, &parts, &shares);
-	return err ? err : yk_optim_of(f->o.optim, &f->params, shares ? &parts : NULL, &f->t.replica.optim);
+	return err ? err :
+		     yk_optim_of(f->o.optim, &f->params, shares ? &parts : NULL,
+				 &f->t.replica.optim);
 }
 
 // ---- a step ----
 
 // Requests a batch; returns the number of tensors, 0: no more batches, or an error.
-static int ask(struct fit *f, int (*next)(void *, int64_t, int, yoke_tensor **), int64_t number, const char *what,
-	       yoke_tensor *in[YOKE_FIT_MAX])
+static int ask(struct fit *f, int (*next)(void *, int64_t, int, yoke_tensor **), int64_t number,
+	       const char *what, yoke_tensor *in[YOKE_FIT_MAX])
 {
 	memset(in, 0, YOKE_FIT_MAX * sizeof *in);
 	const double began = yk_seconds();
@@ -162,7 +165,8 @@ static int ask(struct fit *f, int (*next)(void *, int64_t, int, yoke_tensor **),
 	return n;
 }
 
-static int batch(struct fit *f, int (*next)(void *, int64_t, int, yoke_tensor **), int64_t number, const char *what)
+static int batch(struct fit *f, int (*next)(void *, int64_t, int, yoke_tensor **), int64_t number,
+		 const char *what)
 {
 	return f->n = ask(f, next, number, what, f->in);
 }
@@ -177,7 +181,8 @@ static yoke_tensor *loss_of(struct fit *f)
 			(long long)yoke_count(loss));
 		return NULL;
 	}
-	return loss ? yoke_cast(yoke_rank(loss) ? yoke_reshape(loss, 0, NULL) : loss, yoke_f32) : NULL;
+	return loss ? yoke_cast(yoke_rank(loss) ? yoke_reshape(loss, 0, NULL) : loss, yoke_f32) :
+		      NULL;
 }
 
 // All ranks request all batches of a step up to `end`, so that any source gives them the same
@@ -187,7 +192,8 @@ static yoke_tensor *losses(struct fit *f, int64_t own, int64_t end)
 	yoke_tensor *others[YOKE_FIT_MAX], *loss = NULL;
 	while (f->given < end && !yoke_error_code()) {
 		const int64_t part = f->given++, number = f->t.random_step + part;
-		const int n = part == own ? batch(f, f->o.next, number, "next") : ask(f, f->o.next, number, "next", others);
+		const int n = part == own ? batch(f, f->o.next, number, "next") :
+					    ask(f, f->o.next, number, "next", others);
 		if (n == 0) {
 			f->over = true; // the step and everything recorded for it are abandoned
 			yk_fail(YOKE_EINVAL, "fit: next returned no tensor for micro-batch %lld",
@@ -355,8 +361,10 @@ static bool leads(const struct fit *f)
 static int on_save(void *arg)
 {
 	struct fit *f = arg;
-	struct yk_checkpoint ck = { .model = json_pack("{s:s}", "kind", "module"), .tokenizer = json_object(),
-				    .config = json_object(), .schedule = json_object() };
+	struct yk_checkpoint ck = { .model = json_pack("{s:s}", "kind", "module"),
+				    .tokenizer = json_object(),
+				    .config = json_object(),
+				    .schedule = json_object() };
 	if (!f->o.out || f->saved == f->t.replica.step) {
 		yk_checkpoint_fini(&ck);
 		return 0;
@@ -448,7 +456,8 @@ static int join(struct fit *f)
 	snprintf(ranks, sizeof ranks, "ranks=%d", n);
 	snprintf(zero, sizeof zero, "zero=%d", o->zero);
 	snprintf(optim, sizeof optim, "optimizer=%.30s", o->optim->kind->name);
-	snprintf(order, sizeof order, "accumulate_order=%.30s", o->accumulate_order ? o->accumulate_order : "tree");
+	snprintf(order, sizeof order, "accumulate_order=%.30s",
+		 o->accumulate_order ? o->accumulate_order : "tree");
 	char *const words[] = { ranks, zero, optim, order };
 	int err = yk_config_init(&f->config, YK_T);
 	if (!err)
@@ -457,7 +466,8 @@ static int join(struct fit *f)
 	if (!err)
 		err = yk_ranks_join(&t->replica);
 	if (!err && t->replica.group)
-		t->replica.batches.count = t->replica.batches.accumulate * yoke_group_size(t->replica.group);
+		t->replica.batches.count =
+			t->replica.batches.accumulate * yoke_group_size(t->replica.group);
 	return err;
 }
 
@@ -487,7 +497,11 @@ static int begin(struct fit *f)
 {
 	struct yk_trainer *t = &f->t;
 	const struct yoke_fit *o = &f->o;
-	const char *what = !o->net ? "net" : !o->optim ? "optim" : !o->next ? "next" : !o->loss ? "loss" : NULL;
+	const char *what = !o->net   ? "net" :
+			   !o->optim ? "optim" :
+			   !o->next  ? "next" :
+			   !o->loss  ? "loss" :
+				       NULL;
 	if (what)
 		return yk_fail(YOKE_EINVAL, "fit: %s is missing", what);
 	if (o->steps < 0 || o->steps_expected < 0 || o->accumulate < 0 || o->log_every < 0 ||
@@ -510,7 +524,8 @@ static int begin(struct fit *f)
 		return bad;
 	f->trains = (struct yk_trains){ .loss = train_loss, .stepped = stepped, .arg = f };
 	t->batch = t->micro = 1;
-	t->replica.batches.count = t->replica.batches.accumulate = o->accumulate ? o->accumulate : 1;
+	t->replica.batches.count = t->replica.batches.accumulate =
+		o->accumulate ? o->accumulate : 1;
 	t->replica.batches.stride = 1;
 	t->steps = o->steps ? o->steps : INT64_MAX;
 	t->replica.seed = o->seed;
@@ -521,7 +536,8 @@ static int begin(struct fit *f)
 	f->saved = f->validated = -1;
 	int err = join(f);
 	if (!err)
-		err = yk_precision_named(o->precision ? o->precision : "fp32", o->keep_f32, o->allow_emulated, &t->precision);
+		err = yk_precision_named(o->precision ? o->precision : "fp32", o->keep_f32,
+					 o->allow_emulated, &t->precision);
 	if (!err)
 		err = list(f);
 	if (!err && t->precision.scaled && !(t->replica.scaler = yoke_scaler_new(NULL)))
@@ -612,7 +628,8 @@ int yoke_fit(const struct yoke_fit *given, struct yoke_fit_end *end)
 	yk_config_fini(&f->config);
 	unlist(&f->params);
 	unlist(&f->kept);
-	const int wrong = end ? yk_sized_write(end, sizeof *end, &f->end, "fit", "yoke_fit_end") : 0;
+	const int wrong =
+		end ? yk_sized_write(end, sizeof *end, &f->end, "fit", "yoke_fit_end") : 0;
 	free(f);
 	return err ? err : wrong;
 }

@@ -28,7 +28,8 @@ struct yk_fit_record { // zero-initialized: none
 
 // EFORMAT, EINVAL: the program's settings are not a JSON object.
 int yk_fit_record_check(const struct yoke_fit *);
-// Begins the records of the trainer's run, or on other ranks the telemetry; the directory is locked.
+// Begins the records of the trainer's run, or on other ranks the telemetry; the directory is
+// locked.
 int yk_fit_record_begin(struct yk_fit_record *, const struct yoke_fit *, const struct yk_trainer *,
 			bool leads);
 // After each step.

@@ -24,7 +24,8 @@ enum { GRACE = 700000000 }; // nanoseconds between the first rank's failure and 
 bool yk_ranks_spawns(const struct yk_config *c)
 {
 	uint32_t rank, ranks;
-	return !strcmp(yk_config_str(c, YK_KEY_spawn), "process") && !yk_process_rank(&rank, &ranks);
+	return !strcmp(yk_config_str(c, YK_KEY_spawn), "process") &&
+	       !yk_process_rank(&rank, &ranks);
 }
 
 // The configuration as the ranks will see it; for a resumed run, with the checkpoint's values.
@@ -79,12 +80,14 @@ static int words_make(struct words *w, int argc, char *const argv[])
 // changed: stages or tensor differ from the arguments.
 static void words_set(struct words *w, const struct division *to, int64_t parts, bool changed)
 {
-	static const char *const counts[] = { "ranks", "micro_batches", "resume" }, *const layout[] = { "stages", "tensor", "split" };
+	static const char *const counts[] = { "ranks", "micro_batches", "resume" },
+				 *const layout[] = { "stages", "tensor", "split" };
 	size_t n = 0;
 	for (size_t i = 0; w->word[i]; i++) {
 		bool goes = false;
 		for (int k = 0; k < 3; k++)
-			goes |= is_key(w->word[i], counts[k]) || (changed && is_key(w->word[i], layout[k]));
+			goes |= is_key(w->word[i], counts[k]) ||
+				(changed && is_key(w->word[i], layout[k]));
 		if (!goes)
 			w->word[n++] = w->word[i];
 	}
@@ -108,23 +111,27 @@ static void words_set(struct words *w, const struct division *to, int64_t parts,
 // The configured ranks.
 static struct division division_of(const struct yk_config *c)
 {
-	return (struct division){ yk_config_int(c, YK_KEY_ranks), yk_config_int(c, YK_KEY_stages), yk_config_int(c, YK_KEY_tensor) };
+	return (struct division){ yk_config_int(c, YK_KEY_ranks), yk_config_int(c, YK_KEY_stages),
+				  yk_config_int(c, YK_KEY_tensor) };
 }
 
 static bool is_other(const struct division *now, const struct yk_config *c)
 {
-	return now->stages != yk_config_int(c, YK_KEY_stages) || now->tensor != yk_config_int(c, YK_KEY_tensor);
+	return now->stages != yk_config_int(c, YK_KEY_stages) ||
+	       now->tensor != yk_config_int(c, YK_KEY_tensor);
 }
 
 // Whether `now` gives the same bits as the configured ranks.
 static bool keeps_bits(const struct yk_config *c, const struct division *now, int64_t parts)
 {
 	const struct division was = division_of(c);
-	const int64_t had = was.ranks / (was.stages * was.tensor), data = now->ranks / (now->stages * now->tensor);
+	const int64_t had = was.ranks / (was.stages * was.tensor),
+		      data = now->ranks / (now->stages * now->tensor);
 	// the first and last stage add their gradients of the tied matrix
 	const bool tied = yk_config_int(c, YK_KEY_tied) && was.stages > 1;
 	return now->tensor == was.tensor && !(tied && now->stages == 1) &&
-	       (data == had || (yk_ranks_in_order(c, had, parts, NULL) && yk_ranks_in_order(c, data, parts, NULL)));
+	       (data == had || (yk_ranks_in_order(c, had, parts, NULL) &&
+				yk_ranks_in_order(c, data, parts, NULL)));
 }
 
 // The largest layout of at most `left` ranks that gives the same bits, with no more stages and
@@ -137,17 +144,21 @@ static struct division go_on_with(const struct yk_config *c, int64_t left, int64
 	for (int near = 0; near < 2 && !to.ranks; near++)
 		for (struct division try = was; try.stages > 0; try.stages--)
 			for (try.tensor = was.tensor; try.tensor > 0; try.tensor--)
-				for (int64_t unit = try.stages * try.tensor, data = left / unit; data > 0; data--) {
+				for (int64_t unit = try.stages * try.tensor, data = left / unit;
+				     data > 0; data--) {
 					try.ranks = data * unit;
-					if (was.tensor % try.tensor == 0 && parts % data == 0 && try.ranks > to.ranks &&
-					    try.ranks >= yk_config_int(c, YK_KEY_min_ranks) && (near || keeps_bits(c, &try, parts)))
+					if (was.tensor % try.tensor == 0 && parts % data == 0 &&
+					    try.ranks > to.ranks &&
+					    try.ranks >= yk_config_int(c, YK_KEY_min_ranks) &&
+					    (near || keeps_bits(c, &try, parts)))
 						to = try;
 				}
 	return to;
 }
 
 // After `lost` ranks failed: whether others continue, which it logs, and their layout in *to.
-static bool others(const struct yk_config *c, int64_t lost, int64_t parts, int64_t again, struct division *to)
+static bool others(const struct yk_config *c, int64_t lost, int64_t parts, int64_t again,
+		   struct division *to)
 {
 	const int64_t restarts = yk_config_int(c, YK_KEY_restarts);
 	char how[80] = "";
@@ -156,7 +167,8 @@ static bool others(const struct yk_config *c, int64_t lost, int64_t parts, int64
 	*to = go_on_with(c, to->ranks - lost, parts);
 	const bool nearly = to->ranks && !keeps_bits(c, to, parts);
 	if (is_other(to, c))
-		snprintf(how, sizeof how, ", with stages=%lld tensor=%lld", (long long)to->stages, (long long)to->tensor);
+		snprintf(how, sizeof how, ", with stages=%lld tensor=%lld", (long long)to->stages,
+			 (long long)to->tensor);
 	if (to->ranks)
 		yk_warn("train",
 			"%s; %lld rank%s continue%s from the last checkpoint, restart %lld of "
@@ -194,7 +206,8 @@ static int spawn_all(const struct yk_config *c, struct words *w, const sigset_t 
 
 // Prepares the arguments and the complete configuration of the child processes; the caller frees
 // both.
-static int prepare(const struct yk_config *c, int argc, char *const argv[], struct yk_config *all, struct words *w)
+static int prepare(const struct yk_config *c, int argc, char *const argv[], struct yk_config *all,
+		   struct words *w)
 {
 	int e = words_make(w, argc, argv);
 	if (e < 0)
@@ -227,7 +240,8 @@ int yk_ranks_train(struct yk_config *c, int argc, char *const argv[])
 	struct yk_config all, again;
 	struct words w;
 	int lost = 0;
-	if (!yk_config_int(c, YK_KEY_restarts) || yk_process_rank(&(uint32_t){ 0 }, &(uint32_t){ 0 }))
+	if (!yk_config_int(c, YK_KEY_restarts) ||
+	    yk_process_rank(&(uint32_t){ 0 }, &(uint32_t){ 0 }))
 		return yk_train(c, NULL);
 	int e = prepare(c, argc, argv, &all, &w);
 	if (e < 0)

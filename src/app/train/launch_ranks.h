@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Starts the ranks of a training run as threads or processes, and restarts the remaining ones after a
-// failure.
+// Starts the ranks of a training run as threads or processes, and restarts the remaining ones after
+// a failure.
 #ifndef YK_LAUNCH_RANKS_H
 #define YK_LAUNCH_RANKS_H
 

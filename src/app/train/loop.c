@@ -33,7 +33,8 @@ static int asked_to_end(const struct yk_run *r)
 
 int64_t yk_run_epochs(const struct yk_trainer *t)
 {
-	return t->feed.position.epoch + (t->feed.position.index >= yk_data_train_windows(t->feed.data));
+	return t->feed.position.epoch +
+	       (t->feed.position.index >= yk_data_train_windows(t->feed.data));
 }
 
 // Adds the time since the training clock was started to the run's statistics, and restarts it.
@@ -69,8 +70,8 @@ static int log_step(struct yk_run *r)
 		.loss = record.loss,
 		.lr = t->lr,
 		.grad_norm = record.grad_norm,
-		.tokens_per_s =
-			per_step * (double)(t->replica.step - r->done.logged) / fmax(r->clock.busy, 1e-9),
+		.tokens_per_s = per_step * (double)(t->replica.step - r->done.logged) /
+				fmax(r->clock.busy, 1e-9),
 		.peak_bytes = stats.pool_allocated_peak,
 		.data = yk_trainer_data(t),
 		.leaks = yk_model_leaks(t->replica.net->model, &t->replica.net->shape),
@@ -79,7 +80,8 @@ static int log_step(struct yk_run *r)
 	};
 	float *shares = NULL;
 	if (t->replica.net->shares && (shares = malloc(yoke_bytes(t->replica.net->shares))) &&
-	    (e = yoke_read(t->replica.net->shares, shares, yoke_bytes(t->replica.net->shares))) < 0) {
+	    (e = yoke_read(t->replica.net->shares, shares, yoke_bytes(t->replica.net->shares))) <
+		    0) {
 		free(shares);
 		return e;
 	}
@@ -100,7 +102,8 @@ static int log_step(struct yk_run *r)
 	if (isfinite(m.loss))
 		r->state.loss = m.loss;
 	r->state.peak_bytes = m.peak_bytes;
-	r->state.tokens_per_s = per_step * (double)(t->replica.step - r->done.first) / r->state.busy;
+	r->state.tokens_per_s =
+		per_step * (double)(t->replica.step - r->done.first) / r->state.busy;
 	yk_progress_logged(&r->progress, &m);
 	r->progress.last.shares = NULL; // valid only during this call
 	free(shares);
@@ -138,11 +141,13 @@ static int unsaved(const struct yk_run *r, int code)
 	return yk_progress_gave_up(code, advice);
 }
 
-// Saves a checkpoint in that directory; seconds of writing it to *took, 0 on ranks that do not write.
+// Saves a checkpoint in that directory; seconds of writing it to *took, 0 on ranks that do not
+// write.
 static int save_in(struct yk_run *r, const char *folder, double *took)
 {
 	*took = 0;
-	int e = r->trainer->replica.grid.all ? yk_ranks_check_replicas(&r->trainer->replica, true) : 0;
+	int e = r->trainer->replica.grid.all ? yk_ranks_check_replicas(&r->trainer->replica, true) :
+					       0;
 	if (e == 0)
 		e = yk_compress_mean(&r->trainer->replica);
 	if (e == 0)
@@ -193,10 +198,11 @@ int yk_run_best_begin(struct yk_run *r, const struct yk_config *c)
 		return 0;
 	}
 	if (yk_data_valid_windows(t->feed.data) == 0)
-		return yk_fail(YOKE_EINVAL, "%s=%s: there is nothing to validate on; give valid=FILE%s",
-			       r->best.saves ? "keep_best" : "stop_after",
-			       yk_config_str(c, r->best.saves ? YK_KEY_keep_best : YK_KEY_stop_after),
-			       yk_data_endless(t->feed.data) ? "" : ", or a fraction above 0");
+		return yk_fail(
+			YOKE_EINVAL, "%s=%s: there is nothing to validate on; give valid=FILE%s",
+			r->best.saves ? "keep_best" : "stop_after",
+			yk_config_str(c, r->best.saves ? YK_KEY_keep_best : YK_KEY_stop_after),
+			yk_data_endless(t->feed.data) ? "" : ", or a fraction above 0");
 	if (!r->best.saves || !r->from)
 		return 0;
 	const int e = yk_best_kept(r->out, &r->best.saved);
@@ -207,7 +213,8 @@ int yk_run_best_begin(struct yk_run *r, const struct yk_config *c)
 
 bool yk_run_stopped_early(const struct yk_run *r)
 {
-	return r->best.stop_after && r->trainer->best.since >= r->best.stop_after && r->trainer->replica.step < r->trainer->steps;
+	return r->best.stop_after && r->trainer->best.since >= r->best.stop_after &&
+	       r->trainer->replica.step < r->trainer->steps;
 }
 
 static int save_best(struct yk_run *r)
@@ -229,14 +236,17 @@ static int validated(struct yk_run *r, double loss)
 		return 0;
 	const uint64_t data = yk_data_fingerprint_all(t->feed.data);
 	yk_best_count(&t->best, t->replica.step, loss, data);
-	return r->best.saves && yk_best_count(&r->best.saved, t->replica.step, loss, data) ? save_best(r) : 0;
+	return r->best.saves && yk_best_count(&r->best.saved, t->replica.step, loss, data) ?
+		       save_best(r) :
+		       0;
 }
 
 // ---- validation ----
 
 static bool can_validate(const struct yk_run *r)
 {
-	return yk_data_valid_windows(r->trainer->feed.data) > 0 && r->done.validated != r->trainer->replica.step;
+	return yk_data_valid_windows(r->trainer->feed.data) > 0 &&
+	       r->done.validated != r->trainer->replica.step;
 }
 
 // Called between the batches of a validation.
@@ -271,8 +281,9 @@ static int validate(struct yk_run *r)
 	skips.report = r->leads ? window_failed : NULL;
 	skips.arg = r;
 	yoke_range_push("validate");
-	const int e = yk_model_validate(t->replica.net, t->feed.data, t->replica.group, yk_zero_gathered(&t->replica), t->batch, t->valid_windows, skip ? &skips : NULL, validate_on, r,
-					&loss);
+	const int e = yk_model_validate(t->replica.net, t->feed.data, t->replica.group,
+					yk_zero_gathered(&t->replica), t->batch, t->valid_windows,
+					skip ? &skips : NULL, validate_on, r, &loss);
 	yoke_range_pop();
 	r->trainer->feed.starved |= e == YOKE_EIO || e == YOKE_EFORMAT;
 	if (e < 0 || (!t->replica.grid.all && atomic_load(&r->stop->signal)))
@@ -388,7 +399,9 @@ static int on_after(void *run, bool good)
 		if (e < 0)
 			return e;
 	}
-	return good ? yk_watch_step(&r->watch, r->trainer->replica.step, yk_trainer_data(r->trainer).waited) : 0;
+	return good ? yk_watch_step(&r->watch, r->trainer->replica.step,
+				    yk_trainer_data(r->trainer).waited) :
+		      0;
 }
 
 // Makes up for the validation that was due after the checkpoint's step, but which a signal
@@ -407,8 +420,16 @@ int yk_run_steps(struct yk_run *r, int *signal)
 {
 	struct yk_trainer *t = r->trainer;
 	const struct yk_between between = {
-		.before = on_before, .over = on_over, .asked = on_asked, .log = on_log, .tick = on_tick, .logged = on_logged,
-		.validate = on_validate, .save = on_save, .snapshot = on_snapshot, .after = on_after,
+		.before = on_before,
+		.over = on_over,
+		.asked = on_asked,
+		.log = on_log,
+		.tick = on_tick,
+		.logged = on_logged,
+		.validate = on_validate,
+		.save = on_save,
+		.snapshot = on_snapshot,
+		.after = on_after,
 		.every = r->every,
 	};
 	r->clock.resumed = r->epochs.began = yk_seconds();
@@ -421,7 +442,8 @@ int yk_run_steps(struct yk_run *r, int *signal)
 		e = log_step(r);
 	if (e == 0)
 		e = last_validation(r);
-	if (e < 0 && t->feed.starved && !t->replica.grid.all) // ranks save together, but this one failed alone
+	// ranks save together, but this one failed alone
+	if (e < 0 && t->feed.starved && !t->replica.grid.all)
 		return starved(r, e);
 	if (t->replica.step == t->steps)
 		*signal = 0; // too late to have an effect

@@ -90,7 +90,9 @@ static int parts(void *arg)
 		e = peak_of(&to->validation);
 	if (e == 0) {
 		to->parameters = t.replica.net->params.elements;
-		to->weights = to->gradients = t.replica.stage < 3 ? yk_parameters_bytes(&t.replica.net->params) : yk_zero_max(&t.replica);
+		to->weights = to->gradients = t.replica.stage < 3 ?
+						      yk_parameters_bytes(&t.replica.net->params) :
+						      yk_zero_max(&t.replica);
 		to->states = yk_parameters_bytes(yk_optim_states(t.replica.optim));
 		if (t.replica.compress)
 			to->states += yk_parameters_bytes(yk_compress_errors(t.replica.compress));
@@ -135,7 +137,8 @@ uint64_t yk_memory_estimate_peak(const struct yk_trainer *t, int64_t batch)
 	return max;
 }
 
-int yk_memory_estimate_of(const struct yk_trainer *t, int64_t batch, uint64_t room, struct yk_memory_estimate *to, int64_t *stage)
+int yk_memory_estimate_of(const struct yk_trainer *t, int64_t batch, uint64_t room,
+			  struct yk_memory_estimate *to, int64_t *stage)
 {
 	struct yk_memory_estimate n;
 	bool fits = true;
@@ -153,7 +156,8 @@ int yk_memory_estimate_of(const struct yk_trainer *t, int64_t batch, uint64_t ro
 	return e;
 }
 
-int yk_memory_estimate_of_stage(const struct yk_trainer *t, int64_t stage, int64_t batch, uint64_t room, struct yk_memory_estimate *to)
+int yk_memory_estimate_of_stage(const struct yk_trainer *t, int64_t stage, int64_t batch,
+				uint64_t room, struct yk_memory_estimate *to)
 {
 	struct asked a = { t, stage, batch, to };
 	*to = (struct yk_memory_estimate){ 0 };

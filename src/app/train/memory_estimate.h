@@ -20,9 +20,11 @@ struct yk_memory_estimate {
 uint64_t yk_parameters_bytes(const struct yk_parameters *);
 // For a trainer without a model (yk_trainer_plan): the estimate of the stage that needs most
 // memory; *stage receives its number (NULL is allowed). fits: all stages fit.
-int yk_memory_estimate_of(const struct yk_trainer *, int64_t batch, uint64_t room, struct yk_memory_estimate *, int64_t *stage);
+int yk_memory_estimate_of(const struct yk_trainer *, int64_t batch, uint64_t room,
+			  struct yk_memory_estimate *, int64_t *stage);
 // The estimate of one stage.
-int yk_memory_estimate_of_stage(const struct yk_trainer *, int64_t stage, int64_t batch, uint64_t room, struct yk_memory_estimate *);
+int yk_memory_estimate_of_stage(const struct yk_trainer *, int64_t stage, int64_t batch,
+				uint64_t room, struct yk_memory_estimate *);
 // Only the peak of a run, for the stage that needs most; 0 if unknown.
 uint64_t yk_memory_estimate_peak(const struct yk_trainer *, int64_t batch);
 

@@ -82,9 +82,10 @@ static void print_state(const struct yk_progress *p, int64_t step, char *to, siz
 	bool thousands = rate >= 1e4;
 	int n = yk_snprintf(to, cap, "loss %.4f  ", m->loss);
 	if (m->scale > 0)
-		n += yk_snprintf(to + n, cap - (size_t)n, "%s%.80s%sscale %g, %" PRId64 " skipped  ",
-			      m->overflow ? "overflow in " : "", m->overflow ? m->overflow : "",
-			      m->overflow ? "  " : "", m->scale, m->skipped);
+		n += yk_snprintf(to + n, cap - (size_t)n,
+				 "%s%.80s%sscale %g, %" PRId64 " skipped  ",
+				 m->overflow ? "overflow in " : "", m->overflow ? m->overflow : "",
+				 m->overflow ? "  " : "", m->scale, m->skipped);
 	yk_snprintf(to + n, cap - (size_t)n, "%.*f%s tokens/s  %.*f MiB  ETA %s",
 		 thousands && rate < 1e5, thousands ? rate / 1e3 : rate,
 		 thousands ? "k" : "", mib < 100, mib, eta);
@@ -173,8 +174,10 @@ void yk_progress_validated(struct yk_progress *p, int64_t step, double loss, int
 	double perplexity = exp(loss);
 	char windows[64], without[96] = "";
 	if (skipped)
-		snprintf(without, sizeof without, "  %s skipped", yk_counted(windows, skipped, "window"));
-	yk_progress_print(p, "step %" PRId64 "/%" PRId64 "  val_loss %.4f  perplexity %.4g%s", step, p->steps, loss, perplexity, without);
+		snprintf(without, sizeof without, "  %s skipped",
+			 yk_counted(windows, skipped, "window"));
+	yk_progress_print(p, "step %" PRId64 "/%" PRId64 "  val_loss %.4f  perplexity %.4g%s", step,
+			  p->steps, loss, perplexity, without);
 	yk_records_valid(p->record, DIGITS, step, loss, perplexity, skipped);
 }
 
@@ -185,8 +188,9 @@ void yk_progress_memory(struct yk_progress *p, int64_t step, int64_t epochs,
 	if (seconds > 0)
 		yk_snprintf(head, sizeof head, "epoch %" PRId64 ", %.1f s", epochs, seconds);
 	yk_progress_print(p, "%s: memory %s in use, peak %s, %s reserved; resident %s", head,
-			yk_bytes_text(b[0], m->allocated), yk_bytes_text(b[1], m->peak),
-			yk_bytes_text(b[2], m->reserved), m->resident ? yk_bytes_text(b[3], m->resident) : "n/a");
+			  yk_bytes_text(b[0], m->allocated), yk_bytes_text(b[1], m->peak),
+			  yk_bytes_text(b[2], m->reserved),
+			  m->resident ? yk_bytes_text(b[3], m->resident) : "n/a");
 	yk_records_memory(p->record, step, epochs, seconds, m);
 }
 

@@ -46,7 +46,8 @@ int yk_resume_refused(const char *out, const char *resume)
 // batch=auto keeps the value chosen when the run began.
 static int batch_take(struct yk_config *c, const struct yk_config *was)
 {
-	if (yk_config_int(c, YK_KEY_batch) != YK_AUTO || yk_config_int(was, YK_KEY_batch) == YK_AUTO)
+	if (yk_config_int(c, YK_KEY_batch) != YK_AUTO ||
+	    yk_config_int(was, YK_KEY_batch) == YK_AUTO)
 		return 0;
 	return yk_config_settle(c, YK_KEY_batch, yk_config_int(was, YK_KEY_batch));
 }
@@ -62,8 +63,10 @@ static int parts_take(struct yk_config *c, const struct yk_config *was, bool giv
 {
 	const int64_t parts = yk_config_int(was, YK_KEY_micro_batches);
 	const bool anew = !given && yk_config_is_explicit(c, YK_KEY_accumulate);
-	int e = given ? 0 : anew ? yk_config_settle_text(c, YK_KEY_micro_batches, "auto") :
-			    yk_config_settle(c, YK_KEY_micro_batches, parts != YK_AUTO ? parts : parts_of(was));
+	int e = given ? 0 :
+		anew  ? yk_config_settle_text(c, YK_KEY_micro_batches, "auto") :
+			yk_config_settle(c, YK_KEY_micro_batches,
+                                        parts != YK_AUTO ? parts : parts_of(was));
 	if (e == 0)
 		e = yk_ranks_settle(c);
 	return e == 0 && anew ? yk_config_settle(c, YK_KEY_micro_batches, parts_of(c)) : e;
@@ -87,12 +90,15 @@ int yk_resume_backend(struct yk_config *c, const struct yk_checkpoint *ck)
 static int same_start(const struct yk_config *c, const struct yk_checkpoint *ck, const char *out)
 {
 	const char *was = json_string_value(json_object_get(ck->config, "init"));
-	if (!yk_config_is_explicit(c, YK_KEY_init) || !strcmp(yk_config_str(c, YK_KEY_init), was ? was : ""))
+	if (!yk_config_is_explicit(c, YK_KEY_init) ||
+	    !strcmp(yk_config_str(c, YK_KEY_init), was ? was : ""))
 		return 0;
 	// the frozen model of adapters may have been moved; its weights are compared
 	if (ck->adapter)
-		return json_object_set_new(ck->adapter, "base", json_string(yk_config_str(c, YK_KEY_init))) < 0 ?
-			       yk_fail(YOKE_ENOMEM, "%s: out of memory", out) : 0;
+		return json_object_set_new(ck->adapter, "base",
+					   json_string(yk_config_str(c, YK_KEY_init))) < 0 ?
+			       yk_fail(YOKE_ENOMEM, "%s: out of memory", out) :
+			       0;
 	return yk_fail(
 		YOKE_EINVAL,
 		"%s: was started from %s; remove init=, or train another model with another out",
@@ -102,12 +108,15 @@ static int same_start(const struct yk_config *c, const struct yk_checkpoint *ck,
 // Keys of adapters may be repeated, but not changed.
 static int same_adapters(const struct yk_config *c, const struct yk_config *was, const char *out)
 {
-	static const enum yk_config_key keys[] = { YK_KEY_lora, YK_KEY_lora_alpha, YK_KEY_lora_targets, YK_KEY_dtype, YK_KEY_quant,
-						    YK_KEY_adapter };
+	static const enum yk_config_key keys[] = { YK_KEY_lora,         YK_KEY_lora_alpha,
+						   YK_KEY_lora_targets, YK_KEY_dtype,
+						   YK_KEY_quant,        YK_KEY_adapter };
 	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
 		if (yk_config_is_explicit(c, keys[i]) && !yk_config_same(c, was, keys[i]))
-			return yk_fail(YOKE_EINVAL, "%s: was started with %s=%s; remove the key, or train another model with another out", out,
-				       yk_config_rows[keys[i]].name, yk_config_str(was, keys[i]));
+			return yk_fail(
+				YOKE_EINVAL,
+				"%s: was started with %s=%s; remove the key, or train another model with another out",
+				out, yk_config_rows[keys[i]].name, yk_config_str(was, keys[i]));
 	return 0;
 }
 
@@ -125,11 +134,14 @@ static int find(const struct yk_config *c, const char *out, char **from)
 		if (exists || (kept && !strcmp(yk_config_str(c, YK_KEY_keep_best), "1")))
 			e = yk_resume_refused(exists ? out : best, exists ? "1" : "best");
 	} else if (!strcmp(resume, "best") ? !kept : !strcmp(resume, "1") && !exists) {
-		e = yk_fail(YOKE_ENOENT, "%s: contains no checkpoint to resume; remove resume=%s, or %s",
-			    strcmp(resume, "best") ? out : best, resume,
-			    kept ? "give resume=best to continue from the one with the lowest validation loss" :
-				   "name the checkpoint's directory with out=");
-	} else if (!strcmp(resume, "best") || (kept && !exists)) { // ended before it saved any other
+		e = yk_fail(
+			YOKE_ENOENT,
+			"%s: contains no checkpoint to resume; remove resume=%s, or %s",
+			strcmp(resume, "best") ? out : best, resume,
+			kept ? "give resume=best to continue from the one with the lowest validation loss" :
+			       "name the checkpoint's directory with out=");
+	} else if (!strcmp(resume, "best") ||
+		   (kept && !exists)) { // ended before it saved any other
 		*from = best;
 		return 0;
 	} else if (exists && !(*from = strdup(out))) {

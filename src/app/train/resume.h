@@ -13,9 +13,9 @@ int yk_resume_lock(const char *out, int *lock);
 // Sets and returns YOKE_EPERM: there is a checkpoint, but resume= was not given. resume: its value
 // that would continue.
 int yk_resume_refused(const char *out, const char *resume);
-// Opens the directory's checkpoint if this run resumes it; *from is then the checkpoint's directory, `out`
-// or its `best`, for the caller to free, otherwise NULL. Keys that were not given take the checkpoint's
-// values, and ranks=auto is resolved.
+// Opens the directory's checkpoint if this run resumes it; *from is then the checkpoint's
+// directory, `out` or its `best`, for the caller to free, otherwise NULL. Keys that were not given
+// take the checkpoint's values, and ranks=auto is resolved.
 int yk_resume_open(struct yk_config *, const char *out, struct yk_checkpoint *, char **from);
 // Resolves backend=fastest: measures when a run begins (from is NULL), and reuses that result when
 // it resumes.

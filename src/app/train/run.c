@@ -73,7 +73,8 @@ static int report(struct yk_run *r, bool stopped)
 	for (size_t n = yk_loader_readings(r->trainer->feed.loader, &list), i = 0; i < n; i++)
 		yk_profile_reading(r->profile, list[i].worker, list[i].begin, list[i].ns);
 	snprintf(path, sizeof path, "%s/trace.json", r->out);
-	e = r->trainer->replica.grid.all ? yk_ranks_trace(&r->trainer->replica, r->profile, path) : yk_profile_trace(r->profile, path);
+	e = r->trainer->replica.grid.all ? yk_ranks_trace(&r->trainer->replica, r->profile, path) :
+					   yk_profile_trace(r->profile, path);
 	if (e == 0)
 		yk_run_record_profile(r, path);
 	return e;
@@ -134,7 +135,8 @@ static int run_steps(struct yk_run *r, struct yk_config *c, const struct yk_chec
 	if (e == 0 && t->replica.step > r->done.first)
 		e = report(r, signal != 0);
 	if (e == 0 && signal)
-		yk_progress_print(&r->progress, "%s at step %" PRId64, strsignal(signal), t->replica.step);
+		yk_progress_print(&r->progress, "%s at step %" PRId64, strsignal(signal),
+				  t->replica.step);
 	if (e == 0 && !signal && t->replica.step < t->steps)
 		yk_run_record_early(r);
 	if (e == 0 && (t->replica.step > r->done.first || !from))
@@ -212,10 +214,16 @@ static int follow(const struct rank_shared *all, struct yk_config *c)
 {
 	const struct yk_run *lead = all->lead;
 	struct yk_run r = {
-		.out = lead->out, .from = lead->from, .stop = lead->stop, .log = YK_RUNLOG_INIT, .every.log = lead->every.log,
-		.saves = lead->saves, .done = { .saved = -1, .validated = -1 },
+		.out = lead->out,
+		.from = lead->from,
+		.stop = lead->stop,
+		.log = YK_RUNLOG_INIT,
+		.every.log = lead->every.log,
+		.saves = lead->saves,
+		.done = { .saved = -1, .validated = -1 },
 	};
-	int signal, e = yk_trainer_share(lead->corpus, c, r.from ? r.from : r.out, all->from, &r.trainer);
+	int signal, e = yk_trainer_share(lead->corpus, c, r.from ? r.from : r.out, all->from,
+					 &r.trainer);
 	if (e == 0) {
 		r.done.first = r.trainer->replica.step;
 		r.done.validated = all->from ? r.done.first : -1;
@@ -230,7 +238,8 @@ static int follow(const struct rank_shared *all, struct yk_config *c)
 		e = yoke_error_code();
 	if (e == 0)
 		e = yk_run_steps(&r, &signal);
-	if (e == 0 && r.profile && r.trainer->replica.step > r.done.first) // rank 0 does so in report()
+	// rank 0 does so in report()
+	if (e == 0 && r.profile && r.trainer->replica.step > r.done.first)
 		e = yk_ranks_trace(&r.trainer->replica, r.profile, NULL);
 	yk_profile_free(r.profile);
 	yk_watch_fini(&r.watch);
@@ -257,7 +266,8 @@ static int member(yoke_group *world, void *arg)
 	int e = yk_config_with(all->config, 0, NULL, &own);
 	if (e < 0)
 		return e;
-	e = yoke_group_rank(world) == 0 ? work(all->lead, &own, all->from, all->lock) : follow(all, &own);
+	e = yoke_group_rank(world) == 0 ? work(all->lead, &own, all->from, all->lock) :
+					  follow(all, &own);
 	yk_config_fini(&own);
 	if (e < 0)
 		record(world, all->lead->out);
@@ -297,7 +307,8 @@ static int run(struct yk_run *r, struct yk_config *c, atomic_int *lost)
 		e = yoke_error_code();
 	if (e == 0)
 		e = ranks > 1 || !strcmp(yk_config_str(c, YK_KEY_spawn), "process") ?
-			    yk_ranks_run(ranks, member, &(struct rank_shared){ r, c, from, &lock, lost }) :
+			    yk_ranks_run(ranks, member,
+					 &(struct rank_shared){ r, c, from, &lock, lost }) :
 			    work(r, c, from, &lock);
 	yk_corpus_free(r->corpus);
 	r->corpus = NULL;
@@ -314,9 +325,11 @@ int yk_train(struct yk_config *c, int *lost)
 {
 	atomic_int devices = 0;
 	struct yk_stop stop;
-	struct yk_run r = { .out = yk_config_str(c, YK_KEY_out), .stop = &stop, .leads = yk_ranks_leads(),
-			 .saves = !strcmp(yk_config_str(c, YK_KEY_checkpoints), "1"),
-			 .log = YK_RUNLOG_INIT };
+	struct yk_run r = { .out = yk_config_str(c, YK_KEY_out),
+			    .stop = &stop,
+			    .leads = yk_ranks_leads(),
+			    .saves = !strcmp(yk_config_str(c, YK_KEY_checkpoints), "1"),
+			    .log = YK_RUNLOG_INIT };
 	char *out = NULL;
 	// Before any thread is created, so that all inherit the signal mask; a signal would end the
 	// process otherwise.

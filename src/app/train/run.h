@@ -47,7 +47,8 @@ struct yk_run {
 	struct yk_corpus *corpus; // shared by all ranks; NULL: a single rank
 	struct yk_stop *stop;     // of the process
 	bool leads;               // the only rank, or rank 0: does all output
-	char *from;               // directory of the checkpoint that this run resumes, `out` or out/best; NULL: none
+	// directory of the checkpoint that this run resumes, `out` or out/best; NULL: none
+	char *from;
 	bool saves;               // saves checkpoints
 	struct yk_intervals every;
 	struct yk_run_done done;
@@ -70,10 +71,10 @@ struct yk_run {
 
 // ---- run.c ----
 
-// Trains to the last step, or to the end of the step during which SIGINT, SIGTERM or SIGHUP arrives; then
-// saves and returns 0. When resuming, keys that were not given are taken from the checkpoint. lost:
-// NULL, or receives the number of ranks (threads of this process) whose devices failed; these
-// devices are excluded from now on.
+// Trains to the last step, or to the end of the step during which SIGINT, SIGTERM or SIGHUP
+// arrives; then saves and returns 0. When resuming, keys that were not given are taken from the
+// checkpoint. lost: NULL, or receives the number of ranks (threads of this process) whose devices
+// failed; these devices are excluded from now on.
 int yk_train(struct yk_config *, int *lost);
 
 // ---- loop.c ----
@@ -81,7 +82,8 @@ int yk_train(struct yk_config *, int *lost);
 // Runs to the last step, or until the step during which a signal arrived, which is stored in
 // *signal.
 int yk_run_steps(struct yk_run *, int *signal);
-// Reads the state of keep_best and stop_after, on every rank. EINVAL: there is nothing to validate on.
+// Reads the state of keep_best and stop_after, on every rank. EINVAL: there is nothing to validate
+// on.
 int yk_run_best_begin(struct yk_run *, const struct yk_config *);
 // Whether stop_after ends the run after this step.
 bool yk_run_stopped_early(const struct yk_run *);

@@ -25,23 +25,28 @@ static double epochs_seen(const struct yk_trainer *t)
 	       (double)yk_data_train_windows(t->feed.data);
 }
 
-static void print_resumed(struct yk_run *r, const struct yk_config *c, const struct yk_checkpoint *from)
+static void print_resumed(struct yk_run *r, const struct yk_config *c,
+			  const struct yk_checkpoint *from)
 {
 	const struct yk_trainer *t = r->trainer;
 	bool epochs = yk_config_real(c, YK_KEY_epochs) > 0;
 	struct yk_rise rise;
 	char early[160];
-	yk_progress_print(&r->progress, "resumed from %s at step %" PRId64, r->from, t->replica.step);
+	yk_progress_print(&r->progress, "resumed from %s at step %" PRId64, r->from,
+			  t->replica.step);
 	if (yk_run_stopped_early(r)) {
 		yk_run_early_text(r, early, sizeof early);
-		yk_progress_print(&r->progress, "%s is finished: %s; to train further, give a larger stop_after, or 0", r->out, early);
+		yk_progress_print(
+			&r->progress,
+			"%s is finished: %s; to train further, give a larger stop_after, or 0",
+			r->out, early);
 	} else if (t->replica.step >= t->steps)
-		yk_progress_print(&r->progress,
-				"%s is finished: it has %" PRId64 " of %" PRId64
-				" steps; to train further, give a larger number, for example %s=%.*g",
-				r->out, t->replica.step, t->steps, epochs ? "epochs" : "steps",
-				epochs ? 2 : 10,
-				(epochs ? epochs_seen(t) : (double)t->replica.step) * 2);
+		yk_progress_print(
+			&r->progress,
+			"%s is finished: it has %" PRId64 " of %" PRId64
+			" steps; to train further, give a larger number, for example %s=%.*g",
+			r->out, t->replica.step, t->steps, epochs ? "epochs" : "steps",
+			epochs ? 2 : 10, (epochs ? epochs_seen(t) : (double)t->replica.step) * 2);
 	if (yk_trainer_rises(t, from->schedule, &rise))
 		yk_warn("train",
 			"%s: the changed keys raise the learning rate from %.3g to %.3g:%s; to "
@@ -51,7 +56,8 @@ static void print_resumed(struct yk_run *r, const struct yk_config *c, const str
 
 void yk_run_print_progress(struct yk_run *r, const struct yk_config *c)
 {
-	yk_progress_open(&r->progress, r->record, yk_config_str(c, YK_KEY_progress), r->trainer->steps);
+	yk_progress_open(&r->progress, r->record, yk_config_str(c, YK_KEY_progress),
+			 r->trainer->steps);
 }
 
 static bool ends_with(const char *name, size_t n, const char *end)
@@ -63,11 +69,13 @@ static bool ends_with(const char *name, size_t n, const char *end)
 // Logs that a table is read as text, which is rarely what is meant.
 static void warn_about_table(const struct yk_config *c)
 {
-	for (const char *at = yk_config_str(c, YK_KEY_data); *at; at += strcspn(at, ","), at += *at == ',') {
+	for (const char *at = yk_config_str(c, YK_KEY_data); *at;
+	     at += strcspn(at, ","), at += *at == ',') {
 		const size_t n = strcspn(at, ",");
 		if (!ends_with(at, n, ".csv") && !ends_with(at, n, ".tsv"))
 			continue;
-		yk_warn("train", "data=%.*s: is a table, but is trained on as text, byte for byte; to train on its "
+		yk_warn("train",
+			"data=%.*s: is a table, but is trained on as text, byte for byte; to train on its "
 			"values, read it with yoke.dataset_open in Python or yoke_dataset_open in C; `yoke data info %.*s` shows its columns",
 			(int)n, at, (int)n, at);
 		return;
@@ -82,16 +90,18 @@ static void print_ranks(struct yk_run *r)
 	char stages[240], order[400], weights[32], gradients[32], max[32], all[32];
 	if (t->grid.all)
 		yk_progress_print(&r->progress,
-				"%d ranks, each computes %" PRId64 " of the %" PRId64
-				" micro-batches of a step",
-				yoke_group_size(t->grid.all), t->batches.accumulate, t->batches.count);
+				  "%d ranks, each computes %" PRId64 " of the %" PRId64
+				  " micro-batches of a step",
+				  yoke_group_size(t->grid.all), t->batches.accumulate,
+				  t->batches.count);
 	if (yk_ranks_order_text(t, order, sizeof order))
 		yk_progress_print(&r->progress, "%s", order);
 	if (t->tensor_parallel)
-		yk_progress_print(&r->progress,
-				"tensor=%" PRId64 ": %" PRId64
-				" ranks compute each micro-batch together; each holds %s of weights",
-				t->grid.tensor, t->grid.tensor, yk_bytes_text(weights, parameters));
+		yk_progress_print(
+			&r->progress,
+			"tensor=%" PRId64 ": %" PRId64
+			" ranks compute each micro-batch together; each holds %s of weights",
+			t->grid.tensor, t->grid.tensor, yk_bytes_text(weights, parameters));
 	if (t->stages) {
 		yk_stages_text(t, stages, sizeof stages);
 		yk_progress_print(&r->progress, "%s", stages);
@@ -99,37 +109,44 @@ static void print_ranks(struct yk_run *r)
 	if (!t->zero)
 		return;
 	const uint64_t states = (uint64_t)yk_optim_states_each(t->config), shard = yk_zero_max(t);
-	yk_progress_print(&r->progress,
-			"zero=%d: a rank holds at most %s of weights, %s of gradients, and %s of "
-			"the %s of optimizer state",
-			t->stage, yk_bytes_text(weights, t->stage < 3 ? parameters : shard),
-			yk_bytes_text(gradients, t->stage < 2 ? parameters : shard),
-			yk_bytes_text(max, shard * states),
-			yk_bytes_text(all, sizeof(float) * (uint64_t)t->net->params.elements * states));
+	yk_progress_print(
+		&r->progress,
+		"zero=%d: a rank holds at most %s of weights, %s of gradients, and %s of "
+		"the %s of optimizer state",
+		t->stage, yk_bytes_text(weights, t->stage < 3 ? parameters : shard),
+		yk_bytes_text(gradients, t->stage < 2 ? parameters : shard),
+		yk_bytes_text(max, shard * states),
+		yk_bytes_text(all, sizeof(float) * (uint64_t)t->net->params.elements * states));
 }
 
 static void print_data(struct yk_run *r)
 {
 	const struct yk_trainer *t = r->trainer;
 	const struct yk_data *data = t->feed.data;
-	const int64_t parameters = t->replica.net->params.elements, valid = yk_data_valid_windows(data);
+	const int64_t parameters = t->replica.net->params.elements,
+		      valid = yk_data_valid_windows(data);
 	char each[48] = "", n[4][64];
 	if (t->valid_windows < valid)
-		snprintf(each, sizeof each, ", %" PRId64 " of them per validation", t->valid_windows);
+		snprintf(each, sizeof each, ", %" PRId64 " of them per validation",
+			 t->valid_windows);
 	if (yk_data_endless(data))
-		yk_progress_print(&r->progress, "%" PRId64 " parameters; training windows are read from a pipe", parameters);
+		yk_progress_print(&r->progress,
+				  "%" PRId64 " parameters; training windows are read from a pipe",
+				  parameters);
 	else if (yk_data_chats(data))
-		yk_progress_print(&r->progress, "%s; %s of %s: %s for training, %" PRId64 " for validation%s",
-				yk_counted(n[0], parameters, "parameter"),
-				yk_counted(n[1], yk_data_chats(data), "conversation"),
-				yk_counted(n[2], yk_data_tokens(data), "token"),
-				yk_counted(n[3], yk_data_train_windows(data), "window"), valid, each);
+		yk_progress_print(
+			&r->progress, "%s; %s of %s: %s for training, %" PRId64 " for validation%s",
+			yk_counted(n[0], parameters, "parameter"),
+			yk_counted(n[1], yk_data_chats(data), "conversation"),
+			yk_counted(n[2], yk_data_tokens(data), "token"),
+			yk_counted(n[3], yk_data_train_windows(data), "window"), valid, each);
 	else
-		yk_progress_print(&r->progress, "%s; %s in %s: %s for training, %" PRId64 " for validation%s",
-				yk_counted(n[0], parameters, "parameter"),
-				yk_counted(n[1], yk_data_tokens(data), "token"),
-				yk_counted(n[2], yk_data_files(data), "file"),
-				yk_counted(n[3], yk_data_train_windows(data), "window"), valid, each);
+		yk_progress_print(
+			&r->progress, "%s; %s in %s: %s for training, %" PRId64 " for validation%s",
+			yk_counted(n[0], parameters, "parameter"),
+			yk_counted(n[1], yk_data_tokens(data), "token"),
+			yk_counted(n[2], yk_data_files(data), "file"),
+			yk_counted(n[3], yk_data_train_windows(data), "window"), valid, each);
 }
 
 static void warn_about_settings(const struct yk_run *r, const struct yk_config *c)
@@ -160,13 +177,14 @@ static void print_prediction(struct yk_run *r, const struct yk_config *c)
 				(double)t->predicted / (1 << 20));
 }
 
-int yk_run_print_start(struct yk_run *r, const struct yk_config *c, const struct yk_checkpoint *from)
+int yk_run_print_start(struct yk_run *r, const struct yk_config *c,
+		       const struct yk_checkpoint *from)
 {
 	const struct yk_trainer *t = r->trainer;
 	const struct yk_device *d = yk_current()->device;
 	struct yk_memory memory;
-	yk_progress_print(&r->progress, "on %s: %s%s%s", d->id, d->info.name, *d->info.driver ? "; " : "",
-			d->info.driver);
+	yk_progress_print(&r->progress, "on %s: %s%s%s", d->id, d->info.name,
+			  *d->info.driver ? "; " : "", d->info.driver);
 	print_ranks(r);
 	print_data(r);
 	warn_about_settings(r, c);
@@ -194,10 +212,13 @@ void yk_run_early_text(const struct yk_run *r, char *to, size_t cap)
 	char n[64];
 	yk_counted(n, b->since, "validation");
 	if (b->step < 0)
-		yk_snprintf(to, cap, "%s without a finite loss (stop_after=%" PRId64 ")", n, r->best.stop_after);
-	else
-		yk_snprintf(to, cap, "%s without a loss below %.6g, that of step %" PRId64 " (stop_after=%" PRId64 ")", n, b->loss, b->step,
+		yk_snprintf(to, cap, "%s without a finite loss (stop_after=%" PRId64 ")", n,
 			    r->best.stop_after);
+	else
+		yk_snprintf(to, cap,
+			    "%s without a loss below %.6g, that of step %" PRId64
+			    " (stop_after=%" PRId64 ")",
+			    n, b->loss, b->step, r->best.stop_after);
 }
 
 // Prints commands that use the finished model.
@@ -209,11 +230,14 @@ static void print_next(struct yk_run *r, const char *folder)
 	const bool incomplete = !yk_config_is_path(t->replica.config, YK_KEY_valid) &&
 			  (yk_data_piped(yk_config_str(t->replica.config, YK_KEY_data)) ||
 			   yk_data_valid_windows(t->feed.data) == 0);
-	const char *prompt = strcmp(yk_tokenizer_name(t->feed.tokenizer), "ids") ? "" : " prompt=0"; // a token, not text
+	// a token, not text
+	const char *prompt = strcmp(yk_tokenizer_name(t->feed.tokenizer), "ids") ? "" : " prompt=0";
 	char *name = yk_shell_word(folder);
 	if (name)
-		yk_progress_print(&r->progress, "next: yoke generate %s%s, yoke eval %s%s%s%s", name, prompt, name,
-				incomplete ? " data=FILE" : "", incomplete && *format ? " format=" : "", incomplete ? format : "");
+		yk_progress_print(&r->progress, "next: yoke generate %s%s, yoke eval %s%s%s%s",
+				  name, prompt, name, incomplete ? " data=FILE" : "",
+				  incomplete && *format ? " format=" : "",
+				  incomplete ? format : "");
 	free(name);
 }
 
@@ -225,21 +249,25 @@ void yk_run_print_end(struct yk_run *r)
 	bool piped = yk_data_piped(data);
 	char losses[160], early[160], *name = yk_shell_word(r->out), *from = yk_shell_word(data);
 	char *best = r->best.saves && r->best.saved.step >= 0 ? yk_best_folder(r->out) : NULL;
-	int n = snprintf(losses, sizeof losses, "step %" PRId64 "/%" PRId64, t->replica.step, t->steps);
+	int n = snprintf(losses, sizeof losses, "step %" PRId64 "/%" PRId64, t->replica.step,
+			 t->steps);
 	if (isfinite(r->state.loss)) // at least one step was made
-		n += yk_snprintf(losses + n, sizeof losses - (size_t)n, ", loss %.4f", r->state.loss);
+		n += yk_snprintf(losses + n, sizeof losses - (size_t)n, ", loss %.4f",
+				 r->state.loss);
 	if (isfinite(r->state.val_loss))
 		n += yk_snprintf(losses + n, sizeof losses - (size_t)n,
 			      ", val_loss %.4f, perplexity %.4g", r->state.val_loss,
 			      exp(r->state.val_loss));
-	if (isfinite(r->state.val_loss) && r->done.validated >= 0 && r->done.validated < t->replica.step)
-		snprintf(losses + n, sizeof losses - (size_t)n, " (of step %" PRId64 ")", r->done.validated);
+	if (isfinite(r->state.val_loss) && r->done.validated >= 0 &&
+	    r->done.validated < t->replica.step)
+		snprintf(losses + n, sizeof losses - (size_t)n, " (of step %" PRId64 ")",
+			 r->done.validated);
 	const struct yoke_loader_stats data_stats = yk_trainer_data(t);
 	const double waited = r->state.busy > 0 ? data_stats.waited / r->state.busy : 0;
 	if (waited > WAITED_MUCH) {
 		char line[80];
-		yk_snprintf(line, sizeof line, "waiting for data %.0f %% of the time: workers=%d", 100 * waited,
-			 data_stats.workers);
+		yk_snprintf(line, sizeof line, "waiting for data %.0f %% of the time: workers=%d",
+			    100 * waited, data_stats.workers);
 		yk_progress_line(p, line);
 	}
 	const uint64_t failed = yk_data_errors_count(&r->data_errors);
@@ -262,11 +290,13 @@ void yk_run_print_end(struct yk_run *r)
 	} else {
 		yk_progress_print(p, "model in %s: %s", r->out, losses);
 		if (best)
-			yk_progress_print(p, "lowest val_loss %.4f, of step %" PRId64 ", in %s", r->best.saved.loss, r->best.saved.step, best);
+			yk_progress_print(p, "lowest val_loss %.4f, of step %" PRId64 ", in %s",
+					  r->best.saved.loss, r->best.saved.step, best);
 		// the same text must be piped again
 		const bool ended = t->replica.step == t->steps || yk_run_stopped_early(r);
 		if (name && from && !ended && piped)
-			yk_progress_print(p, "next: .. | yoke train data=%s out=%s resume=1", from, name);
+			yk_progress_print(p, "next: .. | yoke train data=%s out=%s resume=1", from,
+					  name);
 		else if (name && !ended)
 			yk_progress_print(p, "next: yoke train out=%s resume=1", name);
 		else

@@ -35,7 +35,8 @@ void yk_run_record_device(struct yk_run *r, const char *why)
 {
 	const struct yk_device *d = yk_current()->device;
 	yk_runs_event(r->record, r->done.logged > 0 ? r->done.logged : 0, "device lost", why);
-	yk_runs_truncate(r->record, r->trainer->replica.step); // remove lines of steps that will be repeated
+	// remove lines of steps that will be repeated
+	yk_runs_truncate(r->record, r->trainer->replica.step);
 	yk_runs_set(r->record, "device", json_string(d->id));
 	yk_runs_set(r->record, "driver", json_string(d->info.driver));
 	yk_runs_event(r->record, r->trainer->replica.step, "goes on", d->id);
@@ -46,7 +47,9 @@ void yk_run_record_best(struct yk_run *r, double seconds)
 	char text[96];
 	yk_snprintf(text, sizeof text, "val_loss %.6g, in %.3f s", r->best.saved.loss, seconds);
 	yk_runs_event(r->record, r->best.saved.step, "best", text);
-	yk_runs_set(r->record, "best", json_pack("{s:I, s:f}", "step", (json_int_t)r->best.saved.step, "val_loss", r->best.saved.loss));
+	yk_runs_set(r->record, "best",
+		    json_pack("{s:I, s:f}", "step", (json_int_t)r->best.saved.step, "val_loss",
+			      r->best.saved.loss));
 }
 
 void yk_run_record_early(struct yk_run *r)

@@ -49,7 +49,8 @@ static int settle(struct yk_config *c, enum yk_config_key key, bool optional)
 	if (!path && optional)
 		path = absolute(yk_config_str(c, key));
 	if (!path)
-		return yk_fail(YOKE_ENOENT, "%s=%s: %s", yk_config_rows[key].name, yk_config_str(c, key), strerror(errno));
+		return yk_fail(YOKE_ENOENT, "%s=%s: %s", yk_config_rows[key].name,
+			       yk_config_str(c, key), strerror(errno));
 	const int e = yk_config_settle_text(c, key, path);
 	free(path);
 	return e;
@@ -60,7 +61,8 @@ static int settle_valid(struct yk_config *c)
 {
 	const char *name = yk_config_str(c, YK_KEY_valid);
 	char path[4096];
-	if (c->command != YK_T || !yk_config_is_path(c, YK_KEY_valid) || strpbrk(name, "/.,") || !strcmp(name, "-"))
+	if (c->command != YK_T || !yk_config_is_path(c, YK_KEY_valid) || strpbrk(name, "/.,") ||
+	    !strcmp(name, "-"))
 		return 0;
 	snprintf(path, sizeof path, "./%s", name);
 	return yk_config_settle_text(c, YK_KEY_valid, path);
@@ -74,14 +76,16 @@ int yk_start_settle(struct yk_config *c, bool resumes)
 	e = *yk_config_str(c, YK_KEY_adapter) ? settle(c, YK_KEY_adapter, resumes) : 0;
 	if (e == 0 && yk_starts_from_model(c))
 		return settle(c, YK_KEY_init, false);
-	return e == 0 && yk_config_is_path(c, YK_KEY_tokenizer) ? settle(c, YK_KEY_tokenizer, false) : e;
+	return e == 0 && yk_config_is_path(c, YK_KEY_tokenizer) ?
+		       settle(c, YK_KEY_tokenizer, false) :
+		       e;
 }
 
 // ---- shape ----
 
 // The model of a checkpoint of yoke that was itself trained from a pretrained one.
-static int checkpoint_shape(const char *path, const struct yk_checkpoint *ck, int64_t context, const struct yk_model **m,
-			    struct yk_model_shape *to)
+static int checkpoint_shape(const char *path, const struct yk_checkpoint *ck, int64_t context,
+			    const struct yk_model **m, struct yk_model_shape *to)
 {
 	const int e = yk_model_parse(ck->model, path, m, to);
 	if (e < 0)
@@ -95,7 +99,8 @@ static int checkpoint_shape(const char *path, const struct yk_checkpoint *ck, in
 	return yk_trained_limit(path, context, to);
 }
 
-static int init_shape(const struct yk_config *c, const struct yk_model **m, struct yk_model_shape *to)
+static int init_shape(const struct yk_config *c, const struct yk_model **m,
+		      struct yk_model_shape *to)
 {
 	const int64_t context = yk_config_int(c, YK_KEY_context);
 	struct yk_checkpoint ck;
@@ -105,14 +110,16 @@ static int init_shape(const struct yk_config *c, const struct yk_model **m, stru
 	int e = yk_checkpoint_open(init_of(c), &ck);
 	if (e < 0)
 		return e;
-	e = ck.adapter ? yk_fail(YOKE_EINVAL, "%s: has adapters only; continue it with out=%s resume=1", init_of(c), init_of(c)) :
-			 checkpoint_shape(init_of(c), &ck, context, m, to);
+	e = ck.adapter ?
+		    yk_fail(YOKE_EINVAL, "%s: has adapters only; continue it with out=%s resume=1",
+			    init_of(c), init_of(c)) :
+		    checkpoint_shape(init_of(c), &ck, context, m, to);
 	yk_checkpoint_fini(&ck);
 	return e;
 }
 
-int yk_start_shape(const struct yk_config *c, int64_t vocab, const struct yk_checkpoint *from, const char *folder,
-		   const struct yk_model **m, struct yk_model_shape *to)
+int yk_start_shape(const struct yk_config *c, int64_t vocab, const struct yk_checkpoint *from,
+		   const char *folder, const struct yk_model **m, struct yk_model_shape *to)
 {
 	if (!yk_starts_from_model(c)) {
 		*m = yk_config_model(c, vocab, to);
@@ -124,7 +131,8 @@ int yk_start_shape(const struct yk_config *c, int64_t vocab, const struct yk_che
 // ---- network and tokenizer ----
 
 // The network of init= with adapters, without initial values of these.
-static int start_adapted(const struct yk_config *c, const struct yk_model_shape *s, struct yk_network **to)
+static int start_adapted(const struct yk_config *c, const struct yk_model_shape *s,
+			 struct yk_network **to)
 {
 	struct yoke_model_options o = { .size = sizeof o, .context = s->context };
 	struct yk_lora_layer *l;
@@ -140,9 +148,12 @@ static int start_adapted(const struct yk_config *c, const struct yk_model_shape 
 	return e;
 }
 
-int yk_start_network(const struct yk_config *c, const struct yk_model_shape *s, struct yk_network **to)
+int yk_start_network(const struct yk_config *c, const struct yk_model_shape *s,
+		     struct yk_network **to)
 {
-	const struct yoke_model_options o = { .size = sizeof o, .context = s->context, .dtype = "f32" };
+	const struct yoke_model_options o = { .size = sizeof o,
+					      .context = s->context,
+					      .dtype = "f32" };
 	struct yk_pretrained p;
 	struct yk_checkpoint ck;
 	const struct yoke_context *ctx = yk_current();

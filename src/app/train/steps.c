@@ -19,7 +19,8 @@ static bool over(const struct yk_between *b, void *arg)
 	return b->over && b->over(arg);
 }
 
-int yk_steps(struct yk_trainer *t, int64_t first, const struct yk_between *b, void *arg, int *signal)
+int yk_steps(struct yk_trainer *t, int64_t first, const struct yk_between *b, void *arg,
+	     int *signal)
 {
 	int e = 0;
 	*signal = call(b->asked, arg); // a stop may have been requested earlier
@@ -29,7 +30,8 @@ int yk_steps(struct yk_trainer *t, int64_t first, const struct yk_between *b, vo
 		e = yk_trainer_step(t);
 		*signal = call(b->asked, arg);
 		const bool end = t->replica.step == t->steps || *signal;
-		if (e == 0 && (t->replica.step == first + 1 || end || due(t->replica.step, b->every.log)))
+		if (e == 0 &&
+		    (t->replica.step == first + 1 || end || due(t->replica.step, b->every.log)))
 			e = call(b->log, arg);
 		else if (e == 0 && b->tick)
 			b->tick(arg);

@@ -16,7 +16,8 @@ struct yk_between {
 	void (*before)(void *arg);          // before each step
 	bool (*over)(void *arg);            // whether the run ends before its last step
 	int (*asked)(void *arg);            // the signal that requests a stop, 0: none
-	int (*log)(void *arg);              // after the first and last step, and every every.log steps
+	// after the first and last step, and every every.log steps
+	int (*log)(void *arg);
 	void (*tick)(void *arg);            // after each step that is not logged
 	int (*logged)(void *arg, bool end); // after each step and its log; end: it is the last one
 	int (*validate)(void *arg);
@@ -26,8 +27,8 @@ struct yk_between {
 	struct yk_intervals every;
 };
 
-// Runs to the trainer's last step, or until `over`, or until the step during which a stop was requested; *signal is
-// the signal. first: steps completed before.
+// Runs to the trainer's last step, or until `over`, or until the step during which a stop was
+// requested; *signal is the signal. first: steps completed before.
 int yk_steps(struct yk_trainer *, int64_t first, const struct yk_between *, void *arg, int *signal);
 
 #endif

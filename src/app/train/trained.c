@@ -14,19 +14,21 @@
 #include "parallel/stages.h"
 #include "models/tokenizer_files.h"
 
-static int load_network(const char *folder, const struct yk_checkpoint *ck, const struct yk_grid *grid,
-			const struct yk_network *net)
+static int load_network(const char *folder, const struct yk_checkpoint *ck,
+			const struct yk_grid *grid, const struct yk_network *net)
 {
 	struct yk_host_list l = { 0 };
 	int e = yk_host_list_describe(&net->params, true, &l);
 	if (e == 0)
-		e = yk_stages_load(grid, net, folder, ck, YK_CHECKPOINT_MODEL, 1, &l, yk_host_list_take, (void *)(uintptr_t)&net->params);
+		e = yk_stages_load(grid, net, folder, ck, YK_CHECKPOINT_MODEL, 1, &l,
+				   yk_host_list_take, (void *)(uintptr_t)&net->params);
 	yk_host_list_free(&l);
 	return e;
 }
 
 // Opens a model whose weights are not trained.
-static int open_frozen(const char *path, const struct yk_model_shape *s, const struct yoke_model_options *o, struct yk_network **to)
+static int open_frozen(const char *path, const struct yk_model_shape *s,
+		       const struct yoke_model_options *o, struct yk_network **to)
 {
 	const struct yoke_context *ctx = yk_current();
 	struct yk_pretrained p;
@@ -39,21 +41,25 @@ static int open_frozen(const char *path, const struct yk_model_shape *s, const s
 		return e;
 	}
 	if (o->dtype || o->quant)
-		return yk_fail(YOKE_EINVAL, "%s=%s: %s has the weights of its training, which are not converted; drop the key",
-			       o->dtype ? "dtype" : "quant", o->dtype ? o->dtype : o->quant, path);
+		return yk_fail(
+			YOKE_EINVAL,
+			"%s=%s: %s has the weights of its training, which are not converted; drop the key",
+			o->dtype ? "dtype" : "quant", o->dtype ? o->dtype : o->quant, path);
 	if (ctx && ctx->mode.dry)
 		return yk_network_new(&yk_model_decoder, s, to);
 	e = yk_checkpoint_open(path, &ck);
 	if (e < 0)
 		return e;
-	e = ck.adapter ? yk_fail(YOKE_EINVAL, "%s: has adapters only, and no weights to freeze", path) :
-			 yk_trained_network(path, &ck, NULL, NULL, to);
+	e = ck.adapter ?
+		    yk_fail(YOKE_EINVAL, "%s: has adapters only, and no weights to freeze", path) :
+		    yk_trained_network(path, &ck, NULL, NULL, to);
 	yk_checkpoint_fini(&ck);
 	return e;
 }
 
-int yk_trained_adapt(const char *path, const struct yk_model_shape *s, const struct yoke_model_options *o, size_t n,
-		     const struct yk_lora_layer *l, struct yk_network **to)
+int yk_trained_adapt(const char *path, const struct yk_model_shape *s,
+		     const struct yoke_model_options *o, size_t n, const struct yk_lora_layer *l,
+		     struct yk_network **to)
 {
 	struct yk_network *net;
 	int e = open_frozen(path, s, o, &net);
@@ -73,7 +79,8 @@ int yk_trained_attach(struct yk_trained *t, const char *path, const char *adapte
 	return yk_adapter_attach(adapter, path, t->net);
 }
 
-int yk_trained_adapt_as(const char *path, const struct yk_model_shape *s, const struct yoke_model_options *o, const char *adapter,
+int yk_trained_adapt_as(const char *path, const struct yk_model_shape *s,
+			const struct yoke_model_options *o, const char *adapter,
 			struct yk_network **to)
 {
 	struct yk_network *net;
@@ -90,10 +97,12 @@ int yk_trained_adapt_as(const char *path, const struct yk_model_shape *s, const 
 }
 
 // The frozen model with the checkpoint's adapters.  Options: dtype, quant and kv, or NULL.
-static int adapted_network(const char *folder, const struct yk_checkpoint *ck, const struct yk_grid *grid,
-			   const struct yoke_model_options *options, struct yk_network **to)
+static int adapted_network(const char *folder, const struct yk_checkpoint *ck,
+			   const struct yk_grid *grid, const struct yoke_model_options *options,
+			   struct yk_network **to)
 {
-	struct yoke_model_options o = options ? *options : (struct yoke_model_options){ .size = sizeof o };
+	struct yoke_model_options o =
+		options ? *options : (struct yoke_model_options){ .size = sizeof o };
 	const struct yk_model *model;
 	struct yk_network *net = NULL;
 	struct yk_model_shape shape;
@@ -115,7 +124,8 @@ static int adapted_network(const char *folder, const struct yk_checkpoint *ck, c
 	if (e == 0)
 		net->adapter_dropout = x.dropout;
 	if (e == 0)
-		e = yk_checkpoint_holds(folder, ck, YK_CHECKPOINT_MODEL, sizeof(float) * (uint64_t)net->params.elements);
+		e = yk_checkpoint_holds(folder, ck, YK_CHECKPOINT_MODEL,
+					sizeof(float) * (uint64_t)net->params.elements);
 	if (e == 0)
 		e = load_network(folder, ck, grid, net);
 	if (e < 0)
@@ -125,8 +135,9 @@ static int adapted_network(const char *folder, const struct yk_checkpoint *ck, c
 	return e;
 }
 
-int yk_trained_network(const char *folder, const struct yk_checkpoint *ck, const struct yk_grid *grid,
-		       const struct yk_stage *stage, struct yk_network **to)
+int yk_trained_network(const char *folder, const struct yk_checkpoint *ck,
+		       const struct yk_grid *grid, const struct yk_stage *stage,
+		       struct yk_network **to)
 {
 	const struct yk_model *model;
 	struct yk_network *net = NULL;
@@ -138,7 +149,8 @@ int yk_trained_network(const char *folder, const struct yk_checkpoint *ck, const
 		e = yk_checkpoint_holds(folder, ck, YK_CHECKPOINT_MODEL,
 					sizeof(float) * (uint64_t)yk_model_elements(model, &shape));
 	if (e == 0)
-		e = yk_network_new_part(grid ? grid->over_tensor : NULL, stage, model, &shape, &net);
+		e = yk_network_new_part(grid ? grid->over_tensor : NULL, stage, model, &shape,
+					&net);
 	if (e == 0)
 		e = load_network(folder, ck, grid, net);
 	if (e < 0)
@@ -167,7 +179,8 @@ static int open_all(const char *folder, const struct yoke_model_options *o, stru
 		       folder, (long long)vocab, (long long)size);
 }
 
-static int open_pretrained(const char *path, const struct yoke_model_options *o, struct yk_trained *t)
+static int open_pretrained(const char *path, const struct yoke_model_options *o,
+			   struct yk_trained *t)
 {
 	struct yk_pretrained p;
 	int e = yk_pretrained_open(path, o, &p);
@@ -202,7 +215,8 @@ void yk_trained_widen(struct yk_trained *t)
 		t->net->shape.context = t->net->shape.decoder.positions;
 }
 
-static int open_trained(const char *folder, const struct yoke_model_options *o, struct yk_trained *t)
+static int open_trained(const char *folder, const struct yoke_model_options *o,
+			struct yk_trained *t)
 {
 	const int e = open_all(folder, o, t);
 	if (e < 0)

@@ -31,15 +31,17 @@ void yk_trained_close(struct yk_trained *); // zero-initialized is allowed
 // Adapts an opened model (`path`) with a folder of PEFT or of a run.
 int yk_trained_attach(struct yk_trained *, const char *path, const char *adapter);
 // As yk_trained_adapt, with the layers and the values of an adapter's folder.
-int yk_trained_adapt_as(const char *path, const struct yk_model_shape *, const struct yoke_model_options *, const char *adapter,
+int yk_trained_adapt_as(const char *path, const struct yk_model_shape *,
+			const struct yoke_model_options *, const char *adapter,
 			struct yk_network **);
-// Opens a pretrained model, or one that yoke trained, and adapts layers of it, whose matrices have no
-// values then.  shape: of the model.  In a dry context nothing has values.
-int yk_trained_adapt(const char *path, const struct yk_model_shape *, const struct yoke_model_options *, size_t n,
-		     const struct yk_lora_layer *, struct yk_network **);
+// Opens a pretrained model, or one that yoke trained, and adapts layers of it, whose matrices have
+// no values then.  shape: of the model.  In a dry context nothing has values.
+int yk_trained_adapt(const char *path, const struct yk_model_shape *,
+		     const struct yoke_model_options *, size_t n, const struct yk_lora_layer *,
+		     struct yk_network **);
 // Loads the network of a checkpoint. Weights are in memory once, plus one of them a second time.
 // grid: called by all ranks, this one loads its shards; NULL: a single rank. stage: the blocks to
 // load, NULL: all.
-int yk_trained_network(const char *folder, const struct yk_checkpoint *, const struct yk_grid *, const struct yk_stage *,
-		       struct yk_network **);
+int yk_trained_network(const char *folder, const struct yk_checkpoint *, const struct yk_grid *,
+		       const struct yk_stage *, struct yk_network **);
 #endif

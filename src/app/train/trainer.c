@@ -52,7 +52,8 @@ static int position_take(struct yk_trainer *t, const struct yk_checkpoint *from,
 			       "%s: stopped at window %lld of an epoch, but data has %lld windows; "
 			       "resume with the text of the run",
 			       folder, (long long)from->data.index, (long long)windows);
-	} else if (from->data.index > 0 && !yk_config_is(t->replica.config, YK_KEY_shuffle, order)) {
+	} else if (from->data.index > 0 &&
+		   !yk_config_is(t->replica.config, YK_KEY_shuffle, order)) {
 		return yk_fail(YOKE_EINVAL,
 			       "%s: stopped in the middle of an epoch with shuffle=%s; remove the "
 			       "key, or train another model with another out",
@@ -70,7 +71,8 @@ static int data_open(struct yk_trainer *t, const struct yk_checkpoint *from, con
 	t->feed.data = t->feed.corpus->data;
 	t->feed.width = t->feed.data ? yk_data_width(t->feed.data) : t->context + 1;
 	t->feed.packed = t->feed.data && yk_data_chats(t->feed.data);
-	const int shaped = yk_start_shape(t->replica.config, yk_tokenizer_size(t->feed.tokenizer), from, folder, &t->model, &t->shape);
+	const int shaped = yk_start_shape(t->replica.config, yk_tokenizer_size(t->feed.tokenizer),
+					  from, folder, &t->model, &t->shape);
 	if (shaped < 0)
 		return shaped;
 	return from ? position_take(t, from, folder) : 0;
@@ -89,12 +91,16 @@ static bool offloads(const struct yk_trainer *t)
 // Number of copies of the gradients that accumulation over micro-batches needs.
 static double sums_of(const struct yk_trainer *t)
 {
-	const bool fast = !strcmp(yk_config_str(t->replica.config, YK_KEY_accumulate_order), "fast");
-	return fast ? t->replica.batches.accumulate > 1 : floor(log2((double)t->replica.batches.accumulate));
+	const bool fast =
+		!strcmp(yk_config_str(t->replica.config, YK_KEY_accumulate_order), "fast");
+	return fast ? t->replica.batches.accumulate > 1 :
+		      floor(log2((double)t->replica.batches.accumulate));
 }
 
-// The number of parameters of adapters; the frozen weights are not counted, since they may be mapped.
-static int adapter_elements(const struct yk_trainer *t, const struct yk_model *m, const struct yk_model_shape *s, int64_t *to)
+// The number of parameters of adapters; the frozen weights are not counted, since they may be
+// mapped.
+static int adapter_elements(const struct yk_trainer *t, const struct yk_model *m,
+			    const struct yk_model_shape *s, int64_t *to)
 {
 	struct yk_lora_layer *l;
 	size_t n;
@@ -128,14 +134,19 @@ static int check_memory(const struct yk_trainer *t, const struct yk_model *m,
 	const int counted = adapts ? adapter_elements(t, m, s, &parameters) : 0;
 	if (counted < 0)
 		return counted;
-	int states = offloads(t) && ctx->device != ctx->cpu ? 0 : yk_optim_states_each(t->replica.config);
+	int states = offloads(t) && ctx->device != ctx->cpu ?
+			     0 :
+			     yk_optim_states_each(t->replica.config);
 	double tokens = (double)t->batch * (double)t->context;
-	const double shares = t->replica.stage > 0 ? yoke_group_size(t->replica.group) : 1, sums = sums_of(t);
+	const double shares = t->replica.stage > 0 ? yoke_group_size(t->replica.group) : 1,
+		     sums = sums_of(t);
 	if (recomputes(t))
 		tokens = 0; // most activations may be recomputed
-	double bytes = sizeof(float) / (double)t->replica.grid.tensor * ((double)parameters * ((t->replica.stage < 3 ? 1 : 1 / shares) + states / shares + (t->replica.stage < 2 ? 1 + sums :
-									      (1 + sums) / shares)) +
-					tokens * m->kept(&here));
+	double bytes =
+		sizeof(float) / (double)t->replica.grid.tensor *
+		((double)parameters * ((t->replica.stage < 3 ? 1 : 1 / shares) + states / shares +
+				       (t->replica.stage < 2 ? 1 + sums : (1 + sums) / shares)) +
+		 tokens * m->kept(&here));
 	uint64_t max = yk_pool_could(ctx->device->pool);
 	if (bytes <= (double)max)
 		return 0;
@@ -183,13 +194,15 @@ static int network_init(struct yk_trainer *t, const struct yk_checkpoint *from, 
 		return yk_trained_network(folder, from, &t->replica.grid, &stage, &t->replica.net);
 	if (yk_starts_from_model(t->replica.config))
 		return yk_start_network(t->replica.config, &t->shape, &t->replica.net);
-	return yk_network_new_part(t->replica.grid.over_tensor, &stage, m, &t->shape, &t->replica.net);
+	return yk_network_new_part(t->replica.grid.over_tensor, &stage, m, &t->shape,
+				   &t->replica.net);
 }
 
 static json_t *describe_adapter(const struct yk_trainer *t)
 {
 	const struct yk_config *c = t->replica.config;
-	return yk_adapter_describe(yk_config_str(c, YK_KEY_init), yk_config_str(c, YK_KEY_dtype), yk_config_str(c, YK_KEY_quant), t->replica.net);
+	return yk_adapter_describe(yk_config_str(c, YK_KEY_init), yk_config_str(c, YK_KEY_dtype),
+				   yk_config_str(c, YK_KEY_quant), t->replica.net);
 }
 
 // Describes the adapters for the manifest; a resumed run keeps its description.
@@ -205,12 +218,14 @@ static int model_init(struct yk_trainer *t, const struct yk_checkpoint *from,
 		      const char *folder)
 {
 	const struct yk_model_shape shape = t->shape;
-	const bool given = yk_starts_from_model(t->replica.config), adapted = yk_trains_adapters(t->replica.config);
+	const bool given = yk_starts_from_model(t->replica.config),
+		   adapted = yk_trains_adapters(t->replica.config);
 	char had[160] = "";
 	int e = network_init(t, from, folder);
 	if (e < 0)
 		return e;
-	if (!given && (t->replica.net->model != t->model || memcmp(&t->replica.net->shape, &shape, sizeof shape))) {
+	if (!given && (t->replica.net->model != t->model ||
+		       memcmp(&t->replica.net->shape, &shape, sizeof shape))) {
 		yk_model_text(t->replica.net->model, &t->replica.net->shape, had, sizeof had);
 		return yk_fail(YOKE_ESHAPE,
 			       "%s: contains a model with %s; remove the keys that differ, or "
@@ -230,12 +245,14 @@ static int model_init(struct yk_trainer *t, const struct yk_checkpoint *from,
 	if (e == 0)
 		e = yk_stages_new(&t->replica);
 	// with zero=3 the parameters are never all complete at once
-	const bool drawn = !given || (adapted && !*yk_config_str(t->replica.config, YK_KEY_adapter));
+	const bool drawn =
+		!given || (adapted && !*yk_config_str(t->replica.config, YK_KEY_adapter));
 	if (e == 0 && !from && drawn && t->replica.stage < 3)
 		e = first_values(&t->replica, 0, t->replica.net->params.count);
 	if (e == 0 && !from && t->replica.stages)
 		e = yk_stages_start(&t->replica);
-	if (e == 0 && t->precision.scaled && !(t->replica.scaler = yk_scaler_make(t->replica.config)))
+	if (e == 0 && t->precision.scaled &&
+	    !(t->replica.scaler = yk_scaler_make(t->replica.config)))
 		e = yoke_error_code();
 	if (e == 0)
 		e = yk_compress_new(&t->replica);
@@ -252,8 +269,14 @@ static int model_init(struct yk_trainer *t, const struct yk_checkpoint *from,
 	if (e == 0 && t->replica.stages)
 		yk_stages_sharding(&t->replica, &share);
 	if (e == 0)
-		e = yk_optim_new(t->replica.config, t->replica.stage > 2 ? yk_zero_held(t->replica.zero) : &t->replica.net->params, 
-				 t->replica.zero || t->replica.tensor_parallel || t->replica.stages || t->replica.batches.count > 1 ? &share : NULL, &t->replica.optim);
+		e = yk_optim_new(t->replica.config,
+				 t->replica.stage > 2 ? yk_zero_held(t->replica.zero) :
+							&t->replica.net->params,
+				 t->replica.zero || t->replica.tensor_parallel ||
+						 t->replica.stages || t->replica.batches.count > 1 ?
+					 &share :
+					 NULL,
+				 &t->replica.optim);
 	if (e == 0 && offloads(t))
 		e = offload(yk_optim_states(t->replica.optim));
 	return e < 0 || !from ? e : yk_trainer_go_on(t, folder, from);
@@ -318,7 +341,9 @@ static int check_kept(struct yk_trainer *t)
 
 double yk_trainer_pass(const struct yk_trainer *t)
 {
-	return t->feed.data ? (double)yk_data_train_windows(t->feed.data) / ((double)t->batch * (double)t->replica.batches.count) : 0;
+	return t->feed.data ? (double)yk_data_train_windows(t->feed.data) /
+				      ((double)t->batch * (double)t->replica.batches.count) :
+			      0;
 }
 
 // Number of windows per validation. A training step costs three forward passes, so 3 * VALID_SHARE
@@ -326,8 +351,10 @@ double yk_trainer_pass(const struct yk_trainer *t)
 #define VALID_SHARE 0.05
 static int64_t validation_windows(const struct yk_trainer *t)
 {
-	int64_t all = t->feed.data ? yk_data_valid_windows(t->feed.data) : t->batch, every, tokens, n;
-	double trained = (double)t->steps * (double)t->batch * (double)t->replica.batches.count, times = 1;
+	int64_t all = t->feed.data ? yk_data_valid_windows(t->feed.data) : t->batch, every, tokens,
+		n;
+	double trained = (double)t->steps * (double)t->batch * (double)t->replica.batches.count,
+	       times = 1;
 	tokens = yk_config_int(t->replica.config, YK_KEY_eval_tokens);
 	every = yk_config_every(t->replica.config, YK_KEY_eval_every, yk_trainer_pass(t));
 	n = tokens / t->context + (tokens % t->context > 0);
@@ -403,8 +430,10 @@ static void config_read(struct yk_trainer *t, const struct yk_config *c)
 	t->feed.position.size = sizeof t->feed.position;
 	t->context = yk_config_int(c, YK_KEY_context);
 	const int64_t data = yk_grid_data(c), given = yk_config_int(c, YK_KEY_micro_batches);
-	t->replica.batches.count = given == YK_AUTO ? data * yk_config_int(c, YK_KEY_accumulate) : given;
-	t->replica.batches.accumulate = t->replica.batches.count / data; // yk_config_check has verified that it divides
+	t->replica.batches.count =
+		given == YK_AUTO ? data * yk_config_int(c, YK_KEY_accumulate) : given;
+	// yk_config_check has verified that it divides
+	t->replica.batches.accumulate = t->replica.batches.count / data;
 	t->replica.batches.stride = 1;
 	t->dropout = yk_config_real(c, YK_KEY_dropout);
 	t->replica.seed = (uint64_t)yk_config_int(c, YK_KEY_seed);
@@ -464,7 +493,9 @@ int yk_trainer_validate_any(struct yk_trainer *t)
 {
 	const int64_t rows = t->valid_windows < t->batch ? t->valid_windows : t->batch;
 	double loss;
-	return rows > 0 ? yk_windows_judge(t->replica.net, yk_zero_gathered(&t->replica), rows, t->feed.width, t->feed.zeros, &loss) : 0;
+	return rows > 0 ? yk_windows_judge(t->replica.net, yk_zero_gathered(&t->replica), rows,
+					   t->feed.width, t->feed.zeros, &loss) :
+			  0;
 }
 
 int yk_trainer_dry_run_stage(const struct yk_trainer *like, int64_t stage, int64_t batch)

@@ -60,7 +60,9 @@ struct yk_trainer {
 	int64_t steps;         // total
 	int64_t valid_windows; // per validation
 	int64_t random_step; // advances by one per micro-batch, so that no two share a dropout mask
-	json_t *adapter; // the manifest's member of a network with adapters (adapted.h); NULL: all weights are trained
+	// the manifest's member of a network with adapters (adapted.h); NULL: all weights are
+	// trained
+	json_t *adapter;
 	double dropout;
 	double lr; // of the last step
 	struct yk_lr_schedule schedule;
@@ -77,9 +79,9 @@ struct yk_trainer {
 	yoke_tensor *record; // [2] f32: struct yk_record of the last step
 };
 
-// Allocates a trainer without a model and opens its data, if there is some: `shared`, if not NULL, is
-// the data of other trainers. from: the checkpoint in `folder` to resume, NULL: none. If data of the
-// position differ, EINVAL or a warning.
+// Allocates a trainer without a model and opens its data, if there is some: `shared`, if not NULL,
+// is the data of other trainers. from: the checkpoint in `folder` to resume, NULL: none. If data of
+// the position differ, EINVAL or a warning.
 int yk_trainer_alloc(const struct yk_config *, struct yk_corpus *shared, const char *folder,
 		     const struct yk_checkpoint *from, struct yk_trainer **);
 // A trainer without a model, for memory prediction; needs no data.
@@ -92,8 +94,8 @@ static inline int64_t yk_trainer_stepped(const struct yk_trainer *t)
 }
 // Steps per pass over the training data; 0 without data.
 double yk_trainer_pass(const struct yk_trainer *);
-// Creates the trainer's device state for that batch, as in yk_trainer_new (trainer_open.h). unmake frees it, also
-// after an error.
+// Creates the trainer's device state for that batch, as in yk_trainer_new (trainer_open.h). unmake
+// frees it, also after an error.
 int yk_trainer_make(struct yk_trainer *, int64_t batch, const struct yk_checkpoint *from,
 		    const char *folder);
 void yk_trainer_unmake(struct yk_trainer *);

@@ -33,23 +33,36 @@ static int read_nothing(void *arg, int64_t n, struct yoke_item *const *s)
 // A dataset for rehearsals; it is never read.
 static yoke_dataset *no_windows(const struct yk_trainer *t)
 {
-	const struct yoke_field ids = { .size = sizeof ids, .name = "ids", .dtype = yoke_i32, .rank = 1,
+	const struct yoke_field ids = { .size = sizeof ids,
+					.name = "ids",
+					.dtype = yoke_i32,
+					.rank = 1,
 					.dims = { t->feed.width } };
-	return yoke_dataset_new(&(struct yoke_dataset_options){
-		.size = sizeof(struct yoke_dataset_options), .name = "rehearsal", .count = 1, .fields = 1, .field = &ids,
-		.read = read_nothing });
+	return yoke_dataset_new(
+		&(struct yoke_dataset_options){ .size = sizeof(struct yoke_dataset_options),
+						.name = "rehearsal",
+						.count = 1,
+						.fields = 1,
+						.field = &ids,
+						.read = read_nothing });
 }
 
 static int loader_open(struct yk_trainer *t)
 {
 	const struct yk_config *c = t->replica.config;
 	char settings[320];
-	const int64_t shuffle = yk_config_int(c, YK_KEY_shuffle), order = !t->feed.data || !yk_data_endless(t->feed.data);
-	snprintf(settings, sizeof settings, "batch=%lld split=%lld part=%lld parts=%lld stride=%lld held=1 workers=%s prefetch=%lld "
-		 "on_error=%s seed=%lld shuffle=%lld",
-		 (long long)(t->replica.batches.count * t->batch), (long long)t->replica.batches.count, (long long)t->replica.batches.first, (long long)t->replica.batches.accumulate, (long long)t->replica.batches.stride,
-		 yk_config_str(c, YK_KEY_workers), (long long)yk_config_int(c, YK_KEY_prefetch),
-		 yk_config_str(c, YK_KEY_on_error), (long long)t->replica.seed, (long long)(shuffle == YK_AUTO ? order : shuffle));
+	const int64_t shuffle = yk_config_int(c, YK_KEY_shuffle),
+		      order = !t->feed.data || !yk_data_endless(t->feed.data);
+	snprintf(
+		settings, sizeof settings,
+		"batch=%lld split=%lld part=%lld parts=%lld stride=%lld held=1 workers=%s prefetch=%lld "
+		"on_error=%s seed=%lld shuffle=%lld",
+		(long long)(t->replica.batches.count * t->batch),
+		(long long)t->replica.batches.count, (long long)t->replica.batches.first,
+		(long long)t->replica.batches.accumulate, (long long)t->replica.batches.stride,
+		yk_config_str(c, YK_KEY_workers), (long long)yk_config_int(c, YK_KEY_prefetch),
+		yk_config_str(c, YK_KEY_on_error), (long long)t->replica.seed,
+		(long long)(shuffle == YK_AUTO ? order : shuffle));
 	yoke_dataset *set = t->feed.data ? yk_data_set(t->feed.data) : no_windows(t);
 	t->feed.loader = set ? yk_loader_new_at(set, settings, &t->feed.position) : NULL;
 	yoke_dataset_free(set);
@@ -72,10 +85,12 @@ int yk_trainer_feed(struct yk_trainer *t)
 		return 0;
 	int e = t->feed.loader ? 0 : loader_open(t);
 	if (e == 0 && t->feed.packed && t->feed.data)
-		e = yk_loader_sum(t->feed.loader, &t->feed.position, targets_of, t->feed.data, &t->feed.targets);
+		e = yk_loader_sum(t->feed.loader, &t->feed.position, targets_of, t->feed.data,
+				  &t->feed.targets);
 	if (e < 0)
 		return e;
-	const int64_t rows = yoke_loader_next(t->feed.loader, (int)t->replica.batches.accumulate, t->feed.ids, NULL);
+	const int64_t rows = yoke_loader_next(t->feed.loader, (int)t->replica.batches.accumulate,
+					      t->feed.ids, NULL);
 	t->feed.starved = yk_loader_failed(t->feed.loader);
 	if (rows < 0)
 		yk_trainer_fed(t);

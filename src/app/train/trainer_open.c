@@ -19,7 +19,10 @@ static int take_words(struct yk_config *c, const struct yk_trainer *t)
 {
 	const double share = yk_data_val_fraction(t->feed.data);
 	char text[32];
-	int e = yk_tokenizer_has_files(t->feed.tokenizer) ? 0 : yk_config_settle_text(c, YK_KEY_tokenizer, yk_tokenizer_name(t->feed.tokenizer));
+	int e = yk_tokenizer_has_files(t->feed.tokenizer) ?
+			0 :
+			yk_config_settle_text(c, YK_KEY_tokenizer,
+					      yk_tokenizer_name(t->feed.tokenizer));
 	if (e < 0 || share == yk_config_real(c, YK_KEY_valid))
 		return e;
 	// the fewest digits that reproduce the number
@@ -40,11 +43,12 @@ static bool predicts(const struct yk_config *c)
 	const yoke_group *world = ranks ? yoke_group_world() : NULL;
 	if (!ranks)
 		return *yk_config_str(c, YK_KEY_memory);
-	return world && (yoke_group_rank(world) == 0 || yk_current()->device->info.kind != YOKE_DEVICE_CPU);
+	return world &&
+	       (yoke_group_rank(world) == 0 || yk_current()->device->info.kind != YOKE_DEVICE_CPU);
 }
 
-int yk_trainer_share(struct yk_corpus *corpus, struct yk_config *c, const char *folder, const struct yk_checkpoint *from,
-		     struct yk_trainer **to)
+int yk_trainer_share(struct yk_corpus *corpus, struct yk_config *c, const char *folder,
+		     const struct yk_checkpoint *from, struct yk_trainer **to)
 {
 	struct yk_trainer *t;
 	int e = yk_trainer_alloc(c, corpus, folder, from, &t);
@@ -67,7 +71,8 @@ int yk_trainer_share(struct yk_corpus *corpus, struct yk_config *c, const char *
 	return 0;
 }
 
-int yk_trainer_new(struct yk_config *c, const char *folder, const struct yk_checkpoint *from, struct yk_trainer **to)
+int yk_trainer_new(struct yk_config *c, const char *folder, const struct yk_checkpoint *from,
+		   struct yk_trainer **to)
 {
 	return yk_trainer_share(NULL, c, folder, from, to);
 }
@@ -79,6 +84,10 @@ int yk_trainer_advise(struct yk_trainer *t)
 		return YOKE_ENOMEM;
 	yk_trainer_unmake(t);
 	yoke_context_free(ctx); // including pending or failed work
-	return yk_advise_batch(t->batch, strcmp(yk_config_str(t->replica.config, YK_KEY_recompute), "none") ? "use a smaller context or embed, or fewer layers" :
-			       "use recompute=auto, a smaller context or embed, or fewer layers", yk_trainer_dry_run, t);
+	return yk_advise_batch(
+		t->batch,
+		strcmp(yk_config_str(t->replica.config, YK_KEY_recompute), "none") ?
+			"use a smaller context or embed, or fewer layers" :
+			"use recompute=auto, a smaller context or embed, or fewer layers",
+		yk_trainer_dry_run, t);
 }

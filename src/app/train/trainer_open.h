@@ -11,8 +11,8 @@
 int yk_trainer_new(struct yk_config *, const char *folder, const struct yk_checkpoint *from,
 		   struct yk_trainer **);
 // The same with data shared with other trainers; NULL: not shared.
-int yk_trainer_share(struct yk_corpus *, struct yk_config *, const char *folder, const struct yk_checkpoint *from,
-		     struct yk_trainer **);
+int yk_trainer_share(struct yk_corpus *, struct yk_config *, const char *folder,
+		     const struct yk_checkpoint *from, struct yk_trainer **);
 // Extends the thread's ENOMEM error by the largest batch that fits, if the device's memory was
 // insufficient. Frees the trainer's device memory and the current context.
 int yk_trainer_advise(struct yk_trainer *);

@@ -48,8 +48,8 @@ static struct yk_lr_schedule schedule_from(const json_t *o)
 }
 
 // Lists the keys by which `now` differs from `old`, as "lr=0.1 steps=120".
-static void name_changes(const struct yk_lr_schedule *now, const struct yk_lr_schedule *old, char *to,
-			 size_t room)
+static void name_changes(const struct yk_lr_schedule *now, const struct yk_lr_schedule *old,
+			 char *to, size_t room)
 {
 	FILE *f = fmemopen(to, room, "w");
 	if (!f)
@@ -97,11 +97,13 @@ int yk_trainer_save_with(struct yk_trainer *t, const char *folder, struct yk_che
 	ck->data.epoch = t->feed.position.epoch;
 	ck->data.index = t->feed.position.index;
 	ck->data.failed = t->feed.position.failed;
-	if (e == 0 && (!ck->model || !ck->tokenizer || !ck->config || !ck->schedule || !ck->scaler != !t->replica.scaler))
+	if (e == 0 && (!ck->model || !ck->tokenizer || !ck->config || !ck->schedule ||
+		       !ck->scaler != !t->replica.scaler))
 		e = yk_fail(YOKE_ENOMEM, "%s: out of memory for the manifest", folder);
 	if (e == 0) {
 		yk_checkpoint_gather_arrays(t->replica.whole, arrays);
-		e = yk_checkpoint_save_by(folder, ck, arrays, yk_checkpoint_gather_source, t->replica.whole);
+		e = yk_checkpoint_save_by(folder, ck, arrays, yk_checkpoint_gather_source,
+					  t->replica.whole);
 	}
 	if (alone)
 		yk_checkpoint_gather_end(&t->replica);
@@ -109,19 +111,24 @@ int yk_trainer_save_with(struct yk_trainer *t, const char *folder, struct yk_che
 	return e;
 }
 
-// The adapters as a folder of PEFT, beside the checkpoint.  The checkpoint is complete without it, so
-// files that cannot be written are only logged.
+// The adapters as a folder of PEFT, beside the checkpoint.  The checkpoint is complete without it,
+// so files that cannot be written are only logged.
 static int write_adapter(const struct yk_trainer *t, const char *folder)
 {
 	const struct yk_network *net = t->replica.net;
 	const struct yk_family *f = yk_family_named(net->shape.decoder.family);
 	struct yk_adapter x;
-	int e = f ? yk_adapter_copy(net, &x) : yk_fail(YOKE_EINVAL, "%s: of an unknown family '%s'", folder, net->shape.decoder.family);
+	int e = f ? yk_adapter_copy(net, &x) :
+		    yk_fail(YOKE_EINVAL, "%s: of an unknown family '%s'", folder,
+			    net->shape.decoder.family);
 	if (e < 0)
 		return e;
-	if (yk_adapter_write(&x, f, &net->shape, json_string_value(json_object_get(t->adapter, "base")), folder) < 0) {
-		yk_warn("train", "%s: the checkpoint of step %lld is saved, but not its copy in PEFT's format: %s; write it with "
-			"`yoke export %s DIR format=peft`", folder, (long long)t->replica.step, yoke_error(), folder);
+	if (yk_adapter_write(&x, f, &net->shape,
+			     json_string_value(json_object_get(t->adapter, "base")), folder) < 0) {
+		yk_warn("train",
+			"%s: the checkpoint of step %lld is saved, but not its copy in PEFT's format: %s; write it with "
+			"`yoke export %s DIR format=peft`",
+			folder, (long long)t->replica.step, yoke_error(), folder);
 		yoke_error_clear();
 	}
 	yk_adapter_close(&x);
@@ -144,7 +151,8 @@ int yk_trainer_save(struct yk_trainer *t, const char *folder)
 			0 :
 			yk_fail(YOKE_ENOMEM, "%s: out of memory for the manifest", folder);
 	if (e == 0 && yk_tokenizer_has_files(t->feed.tokenizer))
-		e = yk_tokenizer_files_save(yk_start_source(t->replica.config), t->feed.tokenizer, folder, ck.tokenizer);
+		e = yk_tokenizer_files_save(yk_start_source(t->replica.config), t->feed.tokenizer,
+					    folder, ck.tokenizer);
 	if (e < 0) {
 		yk_checkpoint_fini(&ck);
 		return e;

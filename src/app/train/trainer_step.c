@@ -55,7 +55,8 @@ static int64_t micro_count(const struct yk_trainer *t)
 static struct micro micro_of(const struct yk_trainer *t, int64_t number)
 {
 	const int64_t parts = parts_of(t), at = number % parts * t->micro, left = t->batch - at;
-	return (struct micro){ number, number / parts * t->batch + at, left < t->micro ? left : t->micro };
+	return (struct micro){ number, number / parts * t->batch + at,
+			       left < t->micro ? left : t->micro };
 }
 
 // The micro-batch's windows: a complete batch as loaded, otherwise a copy.
@@ -73,19 +74,22 @@ static double packed_share(const struct yk_trainer *t, const struct micro *m)
 {
 	if (!t->feed.data) // rehearsal
 		return 1;
-	const int32_t *windows = yk_trainer_windows(t, m->first / t->batch) + m->first % t->batch * t->feed.width;
+	const int32_t *windows =
+		yk_trainer_windows(t, m->first / t->batch) + m->first % t->batch * t->feed.width;
 	return (double)yk_data_targets(t->feed.data, windows, m->rows) / (double)t->feed.targets;
 }
 
-// Scales a micro-batch's mean loss to its share of the mean over the step's targets. Packed windows differ in
-// their number of targets.
-static yoke_tensor *micro_share(const struct yk_trainer *t, const struct micro *m, yoke_tensor *loss)
+// Scales a micro-batch's mean loss to its share of the mean over the step's targets. Packed windows
+// differ in their number of targets.
+static yoke_tensor *micro_share(const struct yk_trainer *t, const struct micro *m,
+				yoke_tensor *loss)
 {
 	if (parts_of(t) * t->replica.batches.count == 1)
 		return loss;
 	if (t->feed.packed)
 		return yoke_mul(loss, yoke_scalar(packed_share(t, m)));
-	return yoke_mul(loss, yoke_const((double)m->rows / ((double)t->batch * (double)t->replica.batches.count)));
+	return yoke_mul(loss, yoke_const((double)m->rows /
+					 ((double)t->batch * (double)t->replica.batches.count)));
 }
 
 // The same for a complete batch.
@@ -99,7 +103,8 @@ static yoke_tensor *batch_share(const void *trainer, yoke_tensor *loss)
 static int64_t random_step_of(const struct yk_trainer *t, const struct micro *m)
 {
 	const int64_t parts = parts_of(t);
-	return (t->replica.batches.first + m->number / parts * t->replica.batches.stride) * parts + m->number % parts;
+	return (t->replica.batches.first + m->number / parts * t->replica.batches.stride) * parts +
+	       m->number % parts;
 }
 
 yoke_tensor *yk_trainer_loss(struct yk_trainer *t, yoke_tensor *windows)
@@ -147,7 +152,9 @@ static yoke_tensor *loss_now(void *arg)
 			loss = yoke_add(sum[--held], loss);
 		sum[held] = loss;
 	}
-	return t->replica.group && t->replica.stage < 2 ? yoke_all_reduce(t->replica.group, YOKE_REDUCE_SUM, sum[0]) : sum[0];
+	return t->replica.group && t->replica.stage < 2 ?
+		       yoke_all_reduce(t->replica.group, YOKE_REDUCE_SUM, sum[0]) :
+		       sum[0];
 }
 
 static yoke_tensor *micro_loss(struct yk_trainer *t, const struct micro *m)
@@ -162,13 +169,17 @@ static yoke_tensor *micro_loss(struct yk_trainer *t, const struct micro *m)
 static void update(struct yk_trainer *t, yoke_tensor *loss)
 {
 	const struct yk_parameters *ps = t->replica.params;
-	if (t->replica.grid.all ? yk_ranks_reduce(&t->replica, &loss) < 0 : yk_compress_now(&t->replica) && yk_compress_reduce(&t->replica, 0, ps->count) < 0)
+	if (t->replica.grid.all ? yk_ranks_reduce(&t->replica, &loss) < 0 :
+				  yk_compress_now(&t->replica) &&
+					  yk_compress_reduce(&t->replica, 0, ps->count) < 0)
 		return;
 	yoke_tensor *norm;
 	int64_t now = yk_trainer_stepped(t) + 1;
-	t->lr = t->own ? yoke_optim_lr(t->replica.optim->rule, ps->row[0].name, now) : yk_schedule_lr(&t->schedule, now);
+	t->lr = t->own ? yoke_optim_lr(t->replica.optim->rule, ps->row[0].name, now) :
+			 yk_schedule_lr(&t->schedule, now);
 	yoke_range_push("optimizer");
-	const int e = yk_optim_step(t->replica.optim, t->replica.scaler, now, t->own ? NULL : &t->lr, t->replica.grad, loss_now, t, &norm);
+	const int e = yk_optim_step(t->replica.optim, t->replica.scaler, now,
+				    t->own ? NULL : &t->lr, t->replica.grad, loss_now, t, &norm);
 	yoke_range_pop();
 	if (e < 0)
 		return;
@@ -204,7 +215,8 @@ static void micro_record(struct yk_trainer *t, const struct micro *m)
 // Records all micro-batches of a step for a pipeline stage.
 static void stages_record(struct yk_trainer *t)
 {
-	const struct yk_stages_step step = { t->random_step, t->dropout, t->feed.ids, batch_share, t };
+	const struct yk_stages_step step = { t->random_step, t->dropout, t->feed.ids, batch_share,
+					     t };
 	yoke_tensor *loss = NULL;
 	yk_precision_begin(&t->precision);
 	if (yk_stages_record(&t->replica, &step, &loss) == 0 && look_back(t) == 0)
@@ -228,7 +240,9 @@ int yk_trainer_sums(struct yk_trainer *t, int64_t n)
 {
 	const struct yk_parameters *ps = t->replica.params;
 	const int64_t *elements;
-	t->replica.sums.fast = t->replica.config && !strcmp(yk_config_str(t->replica.config, YK_KEY_accumulate_order), "fast");
+	t->replica.sums.fast =
+		t->replica.config &&
+		!strcmp(yk_config_str(t->replica.config, YK_KEY_accumulate_order), "fast");
 	if (t->replica.stages)
 		return yk_sums_init(&t->replica.sums, n, ps->count, NULL, NULL);
 	if (t->replica.stage < 2)
@@ -310,7 +324,8 @@ int yk_trainer_step(struct yk_trainer *t)
 	int e;
 	while ((e = try_step(t)) == YOKE_ENOMEM && may_halve(t)) {
 		t->micro = (t->micro + 1) / 2;
-		yk_warn("train", "step %lld: %s; repeating it, and running later steps, in micro-batches of %lld windows",
+		yk_warn("train",
+			"step %lld: %s; repeating it, and running later steps, in micro-batches of %lld windows",
 			(long long)t->replica.step + 1, yoke_error(), (long long)t->micro);
 		yoke_error_clear();
 		yk_assign_undo(yk_current());

@@ -59,8 +59,10 @@ static int timed(struct yk_trainer *t, const struct yk_trial_options *ask, struc
 		left -= each;
 		// too short for a reliable time
 		if (e == 0 && took < ask->each && n == 0 && left > each) {
-			each = (int64_t)fmin(fmin(1 + (double)each * 1.2 * ask->each / fmax(took, 1e-6), 4. * (double)each),
-					     (double)left);
+			each = (int64_t)fmin(
+				fmin(1 + (double)each * 1.2 * ask->each / fmax(took, 1e-6),
+				     4. * (double)each),
+				(double)left);
 			continue;
 		}
 		group[n++] = took / (double)each;
@@ -82,7 +84,8 @@ static int run(struct yk_config *c, const struct yk_trial_options *ask, struct y
 	struct yoke_stats stats = { .size = sizeof stats };
 	char backend[64];
 	if (ask->device) {
-		snprintf(backend, sizeof backend, "%.*s", (int)strcspn(ask->device, ":"), ask->device);
+		snprintf(backend, sizeof backend, "%.*s", (int)strcspn(ask->device, ":"),
+			 ask->device);
 		if (strchr(ask->device, ':'))
 			yk_param_set("device", ask->device, YK_ARGUMENT);
 	}
@@ -106,7 +109,8 @@ static int run(struct yk_config *c, const struct yk_trial_options *ask, struct y
 }
 
 // Settings that a configuration or a trial changes.
-static const char *const settings[] = { "backend", "device", "memory", "threads", "recompute", "spill" };
+static const char *const settings[] = { "backend", "device",    "memory",
+					"threads", "recompute", "spill" };
 enum { SETTINGS = sizeof settings / sizeof *settings };
 
 int yk_trial_run(const struct yk_config *c, const struct yk_trial_options *ask, struct yk_trial *to)
@@ -115,8 +119,8 @@ int yk_trial_run(const struct yk_config *c, const struct yk_trial_options *ask, 
 	char *was[SETTINGS];
 	char backend[80];
 	*to = (struct yk_trial){ .loss = NAN };
-	snprintf(backend, sizeof backend, "backend=%.*s", ask->device ? (int)strcspn(ask->device, ":") : 0,
-		 ask->device ? ask->device : "");
+	snprintf(backend, sizeof backend, "backend=%.*s",
+		 ask->device ? (int)strcspn(ask->device, ":") : 0, ask->device ? ask->device : "");
 	int e = yk_config_with(c, ask->device != NULL, (const char *[]){ backend }, &own);
 	if (e < 0)
 		return e;

@@ -15,8 +15,8 @@
 #include "train/advise.h"
 #include "yoke-dist.h"
 
-int yk_windows_judge(const struct yk_network *net, const struct yk_gathered *gathered, int64_t rows, int64_t width,
-		     const int32_t *windows, double *to)
+int yk_windows_judge(const struct yk_network *net, const struct yk_gathered *gathered, int64_t rows,
+		     int64_t width, const int32_t *windows, double *to)
 {
 	struct yk_passage p = { .out = NULL };
 	float loss = NAN;
@@ -82,17 +82,19 @@ static int read_next_good(const struct yk_data *data, int64_t k, int32_t *to)
 	return yk_fail((int)got, "%s; no other validation window can be read", why);
 }
 
-int yk_validation_read(const struct yk_data *data, int64_t k, int64_t windows, int32_t *to, struct yk_skips *skips)
+int yk_validation_read(const struct yk_data *data, int64_t k, int64_t windows, int32_t *to,
+		       struct yk_skips *skips)
 {
-	const int64_t at = spread(k, windows, yk_data_valid_windows(data)), got = yk_data_valid(data, at, 1, to);
+	const int64_t at = spread(k, windows, yk_data_valid_windows(data)),
+		      got = yk_data_valid(data, at, 1, to);
 	if (!skips || !unreadable(got))
 		return got < 0 ? (int)got : 0;
 	skips->count++;
 	return read_next_good(data, at, to);
 }
 
-static int read_rows(const struct yk_data *data, int64_t first, int64_t rows, int64_t windows, int32_t *to, int64_t width,
-		     struct yk_skips *skips)
+static int read_rows(const struct yk_data *data, int64_t first, int64_t rows, int64_t windows,
+		     int32_t *to, int64_t width, struct yk_skips *skips)
 {
 	int e = 0;
 	for (int64_t k = 0; k < rows && e == 0; k++)
@@ -100,27 +102,30 @@ static int read_rows(const struct yk_data *data, int64_t first, int64_t rows, in
 	return e;
 }
 
-// Reads the windows of a batch again to report those that cannot be read. EIO, EFORMAT: one more than the
-// limit.
-static int report_batch(const struct yk_data *data, int64_t first, int64_t rows, int64_t windows, int32_t *scratch,
-			struct yk_skips *skips)
+// Reads the windows of a batch again to report those that cannot be read. EIO, EFORMAT: one more
+// than the limit.
+static int report_batch(const struct yk_data *data, int64_t first, int64_t rows, int64_t windows,
+			int32_t *scratch, struct yk_skips *skips)
 {
 	char why[400];
 	for (int64_t k = first; k < first + rows; k++) {
-		const int64_t at = spread(k, windows, yk_data_valid_windows(data)), got = yk_data_valid(data, at, 1, scratch);
+		const int64_t at = spread(k, windows, yk_data_valid_windows(data)),
+			      got = yk_data_valid(data, at, 1, scratch);
 		if (!unreadable(got))
 			continue;
 		snprintf(why, sizeof why, "%s", yoke_error());
 		yoke_error_clear();
 		if (skips->max >= 0 && skips->count == skips->max)
-			return yk_fail((int)got, "%s; this exceeds on_error=%lld", why, (long long)skips->max);
+			return yk_fail((int)got, "%s; this exceeds on_error=%lld", why,
+				       (long long)skips->max);
 		skips->count++;
 		if (skips->report)
-			skips->report(skips->arg, &(struct yoke_data_error){ .size = sizeof(struct yoke_data_error),
-									     .name = yk_data_valid_name(data),
-									     .number = at,
-									     .code = (int)got,
-									     .why = why });
+			skips->report(skips->arg, &(struct yoke_data_error){
+							  .size = sizeof(struct yoke_data_error),
+							  .name = yk_data_valid_name(data),
+							  .number = at,
+							  .code = (int)got,
+							  .why = why });
 	}
 	return 0;
 }
@@ -142,7 +147,8 @@ static int gather(yoke_group *group, int first, double *loss, int64_t n)
 // Whether a rank computes batch k. With gathered parameters all ranks must compute equally many
 // batches of equal size, because gathering is a collective: a rank without its own batch computes
 // another rank's.
-static bool takes_part(const struct yk_gathered *gathered, int64_t k, int64_t batches, bool whole, int rank, int size)
+static bool takes_part(const struct yk_gathered *gathered, int64_t k, int64_t batches, bool whole,
+		       int rank, int size)
 {
 	if (k % size == rank)
 		return true;
@@ -163,16 +169,17 @@ static double weight_of(const struct yk_data *data, int64_t first, int64_t rows,
 	return (double)targets;
 }
 
-// Losses are weighted by targets, which are equally many in each row of text. Full batches share one
-// plan; a smaller last batch has its own. Batches are distributed over ranks, and added in the order of
-// the text.
+// Losses are weighted by targets, which are equally many in each row of text. Full batches share
+// one plan; a smaller last batch has its own. Batches are distributed over ranks, and added in the
+// order of the text.
 int yk_model_validate(const struct yk_network *net, const struct yk_data *data, yoke_group *group,
-		      const struct yk_gathered *gathered, int64_t batch, int64_t max, struct yk_skips *skips, yk_validate_fn *go_on,
-		      void *arg, double *to)
+		      const struct yk_gathered *gathered, int64_t batch, int64_t max,
+		      struct yk_skips *skips, yk_validate_fn *go_on, void *arg, double *to)
 {
 	int64_t all = yk_data_valid_windows(data), width = yk_data_width(data);
 	int64_t windows = max < all ? max : all, done = 0;
-	const int rank = group ? yoke_group_rank(group) : 0, size = group ? yoke_group_size(group) : 1;
+	const int rank = group ? yoke_group_rank(group) : 0,
+		  size = group ? yoke_group_size(group) : 1;
 	*to = NAN;
 	if (windows == 0)
 		return 0;
@@ -180,8 +187,11 @@ int yk_model_validate(const struct yk_network *net, const struct yk_data *data, 
 		batch = windows;
 	const int64_t batches = (windows + batch - 1) / batch;
 	int32_t *host = yk_data_windows(data, batch);
-	double *loss = calloc((size_t)batches, sizeof *loss), *bad = calloc((size_t)batches, sizeof *bad), sum = 0, weights = 0;
-	int e = !host ? yoke_error_code() : loss && bad ? 0 : yk_fail(YOKE_ENOMEM, "validation: out of memory");
+	double *loss = calloc((size_t)batches, sizeof *loss),
+	       *bad = calloc((size_t)batches, sizeof *bad), sum = 0, weights = 0;
+	int e = !host       ? yoke_error_code() :
+		loss && bad ? 0 :
+			      yk_fail(YOKE_ENOMEM, "validation: out of memory");
 	for (int64_t k = 0; k < batches && e == 0 && (!go_on || go_on(arg, done, windows)); k++) {
 		const int64_t left = windows - done, rows = left < batch ? left : batch;
 		if (takes_part(gathered, k, batches, windows % batch == 0, rank, size)) {
@@ -203,9 +213,12 @@ int yk_model_validate(const struct yk_network *net, const struct yk_data *data, 
 		skips->count = 0;
 	for (int64_t k = 0; skips && k < batches && e == 0; k++)
 		if (bad[k] > 0)
-			e = report_batch(data, k * batch, k < batches - 1 ? batch : windows - k * batch, windows, host, skips);
+			e = report_batch(data, k * batch,
+					 k < batches - 1 ? batch : windows - k * batch, windows,
+					 host, skips);
 	for (int64_t k = 0; k < batches; k++) {
-		const double weight = weight_of(data, k * batch, k < batches - 1 ? batch : windows - k * batch, windows);
+		const double weight = weight_of(
+			data, k * batch, k < batches - 1 ? batch : windows - k * batch, windows);
 		sum += loss[k] * weight;
 		weights += weight;
 	}
@@ -230,7 +243,8 @@ static int rehearse(void *arg, int64_t batch)
 	double loss;
 	int e = yk_network_new(v->net->model, &v->net->shape, &net);
 	if (e == 0)
-		e = yk_model_validate(net, v->data, NULL, NULL, batch, batch, NULL, NULL, NULL, &loss);
+		e = yk_model_validate(net, v->data, NULL, NULL, batch, batch, NULL, NULL, NULL,
+				      &loss);
 	yk_network_free(net);
 	return e;
 }

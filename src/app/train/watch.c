@@ -52,7 +52,9 @@ static int take_profile(struct yk_watch *w, const char *text)
 			       "be at least 1",
 			       text);
 	w->cycles = true;
-	w->schedule = (struct yoke_profile_schedule){ sizeof w->schedule, n[0], n[1], n[2], n[3], n[4], 0 };
+	w->schedule = (struct yoke_profile_schedule){
+		sizeof w->schedule, n[0], n[1], n[2], n[3], n[4], 0
+	};
 	return 0;
 }
 
@@ -113,8 +115,9 @@ static int on_cycle(yoke_profile *p, int64_t cycle, int partial, void *arg)
 	if (!text)
 		return n < 0 ? (int)n : yk_fail(YOKE_ENOMEM, "profile: out of memory for a table");
 	yoke_profile_table(p, w->rows, w->column, text, (size_t)n + 1);
-	yk_progress_print(w->progress, "profile, cycle %lld%s: %s/trace/cycle%lld.json", (long long)cycle,
-			partial ? ", incomplete" : "", w->folder, (long long)cycle);
+	yk_progress_print(w->progress, "profile, cycle %lld%s: %s/trace/cycle%lld.json",
+			  (long long)cycle, partial ? ", incomplete" : "", w->folder,
+			  (long long)cycle);
 	print_lines(w->progress, text);
 	free(text);
 	return 0;
@@ -130,8 +133,12 @@ static void begin_telemetry(struct yk_watch *w)
 	if (rank)
 		snprintf(number, sizeof number, ".%d", rank);
 	snprintf(path, sizeof path, "%s/telemetry%s.jsonl", w->folder, number);
-	const struct yoke_recorder_options o = { .size = sizeof o, .path = path, .seconds = w->telemetry, .run = w->folder,
-						 .rank = rank, .group = w->group };
+	const struct yoke_recorder_options o = { .size = sizeof o,
+						 .path = path,
+						 .seconds = w->telemetry,
+						 .run = w->folder,
+						 .rank = rank,
+						 .group = w->group };
 	struct yk_error_aside *was = yk_error_aside();
 	if (!(w->sampler = yoke_recorder_new(&o)))
 		yk_warn("telemetry", "%s; the run continues without telemetry", yoke_error());
@@ -155,7 +162,8 @@ int yk_watch_begin(struct yk_watch *w, const char *folder, struct yk_progress *p
 	const struct yoke_profile_schedule *s = &w->schedule;
 	const struct yoke_profile_options o = {
 		.size = sizeof o,
-		.flags = YOKE_PROFILE_IMPLEMENTATIONS | YOKE_PROFILE_SHAPES | YOKE_PROFILE_RANGES | YOKE_PROFILE_MEMORY,
+		.flags = YOKE_PROFILE_IMPLEMENTATIONS | YOKE_PROFILE_SHAPES | YOKE_PROFILE_RANGES |
+			 YOKE_PROFILE_MEMORY,
 		.skip_first = s->skip_first,
 		.wait = s->wait,
 		.warmup = s->warmup,
@@ -168,9 +176,12 @@ int yk_watch_begin(struct yk_watch *w, const char *folder, struct yk_progress *p
 	return (w->profile = yoke_profile_new(&o)) ? 0 : yoke_error_code();
 }
 
-int yk_watch_follow(struct yk_watch *w, const struct yk_watch *leader, const char *folder, const yoke_group *group)
+int yk_watch_follow(struct yk_watch *w, const struct yk_watch *leader, const char *folder,
+		    const yoke_group *group)
 {
-	*w = (struct yk_watch){ .telemetry = leader->telemetry, .group = group, .follows = leader->telemetry > 0 };
+	*w = (struct yk_watch){ .telemetry = leader->telemetry,
+				.group = group,
+				.follows = leader->telemetry > 0 };
 	return (w->folder = strdup(folder)) ? 0 : yk_fail(YOKE_ENOMEM, "out of memory");
 }
 

@@ -33,7 +33,8 @@ int yk_watch_init(struct yk_watch *, const struct yk_config *);
 int yk_watch_begin(struct yk_watch *, const char *folder, struct yk_progress *);
 // For other ranks than rank 0: telemetry only, started after the first step, when rank 0 has
 // created the directory.
-int yk_watch_follow(struct yk_watch *, const struct yk_watch *leader, const char *folder, const yoke_group *);
+int yk_watch_follow(struct yk_watch *, const struct yk_watch *leader, const char *folder,
+		    const yoke_group *);
 // Call after each step.
 int yk_watch_step(struct yk_watch *, int64_t step, double data_wait);
 // At the end of a successful run: completes unfinished profiles.

@@ -33,7 +33,9 @@ static int spawn(struct yk_watcher *w, const char *const *argv, int from)
 	if (code)
 		return code;
 	if ((code = posix_spawnattr_init(&attributes)) == 0) {
-		posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+		posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP |
+							      POSIX_SPAWN_SETSIGMASK |
+							      POSIX_SPAWN_SETSIGDEF);
 		posix_spawnattr_setpgroup(&attributes, 0);
 		posix_spawnattr_setsigmask(&attributes, &none);
 		posix_spawnattr_setsigdefault(&attributes, &all);
@@ -41,7 +43,8 @@ static int spawn(struct yk_watcher *w, const char *const *argv, int from)
 		if (!code)
 			code = posix_spawn_file_actions_adddup2(&files, 2, 1);
 		if (!code)
-			code = posix_spawn(&w->pid, argv[0], &files, &attributes, (char *const *)(uintptr_t)argv, environ);
+			code = posix_spawn(&w->pid, argv[0], &files, &attributes,
+					   (char *const *)(uintptr_t)argv, environ);
 		posix_spawnattr_destroy(&attributes);
 	}
 	posix_spawn_file_actions_destroy(&files);
@@ -79,7 +82,8 @@ void yk_watcher_end(struct yk_watcher *w)
 	if (!w->pid)
 		return;
 	close(w->pipe);
-	for (int ms = 0; ms < PATIENCE_MS && (got = waitpid(w->pid, &status, WNOHANG)) == 0; ms += 10)
+	for (int ms = 0; ms < PATIENCE_MS && (got = waitpid(w->pid, &status, WNOHANG)) == 0;
+	     ms += 10)
 		nanosleep(&(struct timespec){ .tv_nsec = 10000000 }, NULL);
 	if (got == 0) {
 		kill(w->pid, SIGKILL);

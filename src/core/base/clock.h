@@ -32,7 +32,8 @@ static inline double yk_seconds(void)
 	return 1e-9 * (double)yk_nanoseconds();
 }
 
-// The time of the monotonic clock in so many seconds, for pthread_cond_timedwait on conditions of yk_cond_init.
+// The time of the monotonic clock in so many seconds, for pthread_cond_timedwait on conditions of
+// yk_cond_init.
 static inline struct timespec yk_deadline(double seconds)
 {
 	struct timespec t;

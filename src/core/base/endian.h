@@ -29,7 +29,8 @@ static inline void yk_le(void *p, size_t width, size_t n)
 		yk_swap_bytes(p, width, n);
 }
 
-// EUNSUPPORTED on a big-endian host: for formats whose blocks are computed with as they are in the file.
+// EUNSUPPORTED on a big-endian host: for formats whose blocks are computed with as they are in the
+// file.
 int yk_only_little(const char *path, const char *format);
 
 #endif

@@ -52,7 +52,8 @@ int yk_require_as(const void *object, const char *call, const char *what)
 		return 0;
 	if (first.code)
 		return last = first.code;
-	return yk_fail(YOKE_EINVAL, "%s: the %s is NULL", strncmp(call, "yoke_", 5) ? call : call + 5, what);
+	return yk_fail(YOKE_EINVAL, "%s: the %s is NULL",
+		       strncmp(call, "yoke_", 5) ? call : call + 5, what);
 }
 
 struct yk_error_aside {

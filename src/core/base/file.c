@@ -146,7 +146,8 @@ static int hash_block(void *arg, const char *block, size_t n, uint64_t at)
 int yk_file_hash(int fd, const char *path, uint64_t at, uint64_t bytes, uint64_t *hash)
 {
 	struct yk_hash_state *h = yk_hash_new(0);
-	const int e = h ? yk_file_each(fd, path, at, bytes, hash_block, h) : fail("read", path, ENOMEM);
+	const int e =
+		h ? yk_file_each(fd, path, at, bytes, hash_block, h) : fail("read", path, ENOMEM);
 	const uint64_t sum = h ? yk_hash_end(h) : 0;
 
 	if (e == 0)
@@ -308,11 +309,13 @@ int yk_file_put(const struct yk_file_writer *w, uint64_t at, const void *data, s
 
 int yk_file_beyond(const char *path, uint64_t bytes)
 {
-	return yk_fail(YOKE_ERANGE, "%s: %llu bytes are more than a program of %zu bits can address", path, (unsigned long long)bytes,
-		       8 * sizeof(void *));
+	return yk_fail(YOKE_ERANGE,
+		       "%s: %llu bytes are more than a program of %zu bits can address", path,
+		       (unsigned long long)bytes, 8 * sizeof(void *));
 }
 
-int yk_file_put_numbers(const struct yk_file_writer *w, uint64_t at, const void *data, size_t width, size_t n)
+int yk_file_put_numbers(const struct yk_file_writer *w, uint64_t at, const void *data, size_t width,
+			size_t n)
 {
 	const char *from = data;
 	char block[4096];
@@ -320,7 +323,8 @@ int yk_file_put_numbers(const struct yk_file_writer *w, uint64_t at, const void 
 
 	if (!YK_HOST_BIG)
 		return yk_file_put(w, at, data, n * width);
-	for (size_t left = n * width, some; left && e == 0; left -= some, from += some, at += some) {
+	for (size_t left = n * width, some; left && e == 0;
+	     left -= some, from += some, at += some) {
 		some = left < sizeof block ? left : sizeof block;
 		memcpy(block, from, some);
 		yk_swap_bytes(block, width, some / width);
@@ -339,7 +343,8 @@ int yk_file_nameless(struct yk_file_writer *w, const char *what)
 	}
 	w->fd = mkostemp(w->path, O_CLOEXEC);
 	if (w->fd < 0)
-		return yk_fail(YOKE_EIO, "%s: cannot make a file to unpack it to: %s: %s", what, w->path, strerror(errno));
+		return yk_fail(YOKE_EIO, "%s: cannot make a file to unpack it to: %s: %s", what,
+			       w->path, strerror(errno));
 	unlink(w->path);
 	return 0;
 }
@@ -446,8 +451,8 @@ void yk_file_sweep(const char *path)
 		const size_t n = strlen(name);
 		int pid, number, end = 0;
 		if (!strncmp(d->d_name, name, n) &&
-		    sscanf(d->d_name + n, ".%d-%d.tmp%n", &pid, &number, &end) == 2 && end && !d->d_name[n + (size_t)end] &&
-		    pid > 0 && kill(pid, 0) < 0 && errno == ESRCH)
+		    sscanf(d->d_name + n, ".%d-%d.tmp%n", &pid, &number, &end) == 2 && end &&
+		    !d->d_name[n + (size_t)end] && pid > 0 && kill(pid, 0) < 0 && errno == ESRCH)
 			unlinkat(dirfd(dir), d->d_name, 0);
 	}
 	if (dir)

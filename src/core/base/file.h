@@ -47,7 +47,8 @@ int yk_file_add(struct yk_file_writer *, const void *data, size_t bytes);
 // writer's `bytes`.
 int yk_file_put(const struct yk_file_writer *, uint64_t at, const void *data, size_t bytes);
 // The same for n numbers of 1, 2, 4 or 8 bytes, which the file has in little-endian order.
-int yk_file_put_numbers(const struct yk_file_writer *, uint64_t at, const void *data, size_t width, size_t n);
+int yk_file_put_numbers(const struct yk_file_writer *, uint64_t at, const void *data, size_t width,
+			size_t n);
 // An unnamed file in TMPDIR, else /var/tmp, into which `what` is unpacked; read and written by
 // position, and removed when its descriptor is closed.  EIO, ENOMEM.
 int yk_file_nameless(struct yk_file_writer *, const char *what);

@@ -11,8 +11,8 @@
 // Makes the current value final; when: "the plugins were loaded", static storage.
 void yk_param_fix(const char *name, const char *when);
 bool yk_param_is_fixed(const char *name);
-// EINVAL with the reason if the setting is fixed and the value is another one; 0 otherwise, also for
-// unknown settings and invalid values.
+// EINVAL with the reason if the setting is fixed and the value is another one; 0 otherwise, also
+// for unknown settings and invalid values.
 int yk_param_is_open(const char *name, const char *value);
 
 #endif

@@ -23,7 +23,8 @@ uint64_t yk_hash_numbers(const void *data, size_t width, size_t n, uint64_t seed
 	char block[4096];
 	XXH64_reset(&s, seed);
 	for (size_t at = 0, size; at < width * n; at += size) {
-		size = width * n - at < sizeof block ? width * n - at : sizeof block; // whole numbers: widths are powers of 2
+		// whole numbers: widths are powers of 2
+		size = width * n - at < sizeof block ? width * n - at : sizeof block;
 		memcpy(block, (const char *)data + at, size);
 		yk_le(block, width, size / width);
 		XXH64_update(&s, block, size);

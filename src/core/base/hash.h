@@ -7,7 +7,8 @@
 #include <stdint.h>
 
 uint64_t yk_hash(const void *data, size_t bytes, uint64_t seed);
-// The hash of n numbers of `width` bytes as a little-endian host stores them: hosts of either order agree.
+// The hash of n numbers of `width` bytes as a little-endian host stores them: hosts of either order
+// agree.
 uint64_t yk_hash_numbers(const void *, size_t width, size_t n, uint64_t seed);
 struct yk_hash_state;
 struct yk_hash_state *yk_hash_new(uint64_t seed); // NULL: no memory

@@ -11,12 +11,14 @@
 #include "base/error.h"
 #include "base/number.h"
 
-static const char pointer[] = "a Git LFS pointer, not the file: fetch the file with `git lfs pull`",
-		  annex[] = "a git-annex pointer, not the file: fetch the file with `git annex get`",
-		  pickle[] = "a Python pickle, which is never loaded, since it runs code; save the tensors as .safetensors or .npy",
-		  wide[] = "UTF-16 text; save it as UTF-8", wider[] = "UTF-32 text; save it as UTF-8",
-		  page[] = "an HTML page, probably from a failed download; download the file again",
-		  download_error[] = "the error text of a failed download; download the file again";
+static const char
+	pointer[] = "a Git LFS pointer, not the file: fetch the file with `git lfs pull`",
+	annex[] = "a git-annex pointer, not the file: fetch the file with `git annex get`",
+	pickle[] =
+		"a Python pickle, which is never loaded, since it runs code; save the tensors as .safetensors or .npy",
+	wide[] = "UTF-16 text; save it as UTF-8", wider[] = "UTF-32 text; save it as UTF-8",
+	page[] = "an HTML page, probably from a failed download; download the file again",
+	download_error[] = "the error text of a failed download; download the file again";
 
 static const struct {
 	const char *begin; // magic bytes at offset 0
@@ -68,7 +70,8 @@ static const struct {
 // Protocol 2 or later: the protocol number, then an opcode that can begin a pickle.
 static bool is_pickle(const unsigned char *s, size_t n)
 {
-	return n > 3 && s[0] == 0x80 && s[1] >= 2 && s[1] <= 5 && memchr("\x95\x8a\x8c}](cqXKMN", s[2], 12);
+	return n > 3 && s[0] == 0x80 && s[1] >= 2 && s[1] <= 5 &&
+	       memchr("\x95\x8a\x8c}](cqXKMN", s[2], 12);
 }
 
 // UTF-16 without a byte order mark, most of whose letters are ASCII: every other byte is 0.
@@ -81,7 +84,8 @@ static bool is_wide(const unsigned char *s, size_t n)
 			zeros[i & 1]++;
 		else if (s[i] != '\n' && s[i] != '\r' && s[i] != '\t' && (s[i] < ' ' || s[i] > '~'))
 			return false;
-	return n >= 8 && ((zeros[0] == 0 && zeros[1] == n / 2) || (zeros[1] == 0 && zeros[0] == n / 2));
+	return n >= 8 &&
+	       ((zeros[0] == 0 && zeros[1] == n / 2) || (zeros[1] == 0 && zeros[0] == n / 2));
 }
 
 static bool is_page(const char *s, size_t n)
@@ -102,7 +106,10 @@ const char *yk_file_kind(const void *begin, size_t n)
 	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
 		if (n >= kinds[i].bytes && !memcmp(begin, kinds[i].begin, kinds[i].bytes))
 			return kinds[i].what;
-	return is_pickle(begin, n) ? pickle : is_page(begin, n) ? page : is_wide(begin, n) ? wide : NULL;
+	return is_pickle(begin, n) ? pickle :
+	       is_page(begin, n)   ? page :
+	       is_wide(begin, n)   ? wide :
+				     NULL;
 }
 
 bool yk_is_pointer(const void *begin, size_t n)
@@ -111,10 +118,12 @@ bool yk_is_pointer(const void *begin, size_t n)
 	return kind == pointer || kind == annex;
 }
 
-int yk_file_refused(const char *path, const void *begin, size_t n, const char *what, const char *why)
+int yk_file_refused(const char *path, const void *begin, size_t n, const char *what,
+		    const char *why)
 {
 	const char *kind = yk_file_kind(begin, n);
-	return yk_fail(YOKE_EFORMAT, "%s: is not %s: %s%s", path, what, kind ? "it is " : "", kind ? kind : why);
+	return yk_fail(YOKE_EFORMAT, "%s: is not %s: %s%s", path, what, kind ? "it is " : "",
+		       kind ? kind : why);
 }
 
 int yk_file_refused_at(const char *path, int fd, const char *what, const char *why)
@@ -140,7 +149,8 @@ int yk_text_mark(const char *path, int fd, bool table, uint64_t *mark)
 	unsigned char begin[YK_KIND_BEGIN];
 	const ssize_t n = pread(fd, begin, sizeof begin, 0);
 	const char *kind = n > 0 ? yk_file_kind(begin, (size_t)n) : NULL;
-	if (kind && (kind == pointer || kind == annex || kind == wide || (table && kind == page) || has_control(begin, (size_t)n)))
+	if (kind && (kind == pointer || kind == annex || kind == wide || (table && kind == page) ||
+		     has_control(begin, (size_t)n)))
 		return yk_fail(YOKE_EFORMAT, "%s: is not text: it is %s", path, kind);
 	*mark = n >= 3 && !memcmp(begin, "\xef\xbb\xbf", 3) ? 3 : 0;
 	return 0;

@@ -18,7 +18,8 @@ const char *yk_file_kind(const void *begin, size_t n);
 bool yk_is_pointer(const void *begin, size_t n);
 // EFORMAT: "PATH: is not WHAT: it is a zip archive; ..", or for an unknown kind "PATH: is not WHAT:
 // WHY".
-int yk_file_refused(const char *path, const void *begin, size_t n, const char *what, const char *why);
+int yk_file_refused(const char *path, const void *begin, size_t n, const char *what,
+		    const char *why);
 // The same for an open file; a file that cannot be read counts as unknown.
 int yk_file_refused_at(const char *path, int fd, const char *what, const char *why);
 

@@ -102,7 +102,8 @@ bool yk_number(const char *text, double *to)
 	while (is_blank(*at))
 		at++;
 	for (const char *p = at; *p && !is_blank(*p); p++) // rejects "0x10", "nan(7)", "infinity"
-		if ((*p < '0' || *p > '9') && *p != '.' && *p != '+' && *p != '-' && *p != 'e' && *p != 'E')
+		if ((*p < '0' || *p > '9') && *p != '.' && *p != '+' && *p != '-' && *p != 'e' &&
+		    *p != 'E')
 			return false;
 	const double x = yk_strtod(at, &end);
 	if (end == at || !isfinite(x))
@@ -169,7 +170,8 @@ bool yk_ends_with(const char *text, const char *end)
 const char *yk_counted(char to[64], long long n, const char *noun)
 {
 	const size_t length = strlen(noun);
-	const char last = length ? noun[length - 1] : '\0', before = length > 1 ? noun[length - 2] : '\0';
+	const char last = length ? noun[length - 1] : '\0',
+		   before = length > 1 ? noun[length - 2] : '\0';
 
 	if (n == 1)
 		snprintf(to, 64, "%lld %s", n, noun);

@@ -13,8 +13,10 @@
 
 // strtod, sscanf, printf and vprintf in the "C" locale, with the same results.
 double yk_strtod(const char *text, char **end);
-int yk_snprintf(char *to, size_t room, const char *format, ...) __attribute__((format(printf, 3, 4)));
-int yk_vsnprintf(char *to, size_t room, const char *format, va_list) __attribute__((format(printf, 3, 0)));
+int yk_snprintf(char *to, size_t room, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+int yk_vsnprintf(char *to, size_t room, const char *format, va_list)
+	__attribute__((format(printf, 3, 0)));
 int yk_asprintf(char **to, const char *format, ...) __attribute__((format(printf, 2, 3)));
 int yk_vasprintf(char **to, const char *format, va_list) __attribute__((format(printf, 2, 0)));
 int yk_fprintf(FILE *, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -99,7 +99,8 @@ static int parse(const struct yk_param *p, const char *text, int64_t *to)
 	case YK_BYTES:
 		return yk_parse_bytes(text, to);
 	case YK_BOOL:
-		if (strcmp(text, "0") && strcmp(text, "1") && strcmp(text, "off") && strcmp(text, "on"))
+		if (strcmp(text, "0") && strcmp(text, "1") && strcmp(text, "off") &&
+		    strcmp(text, "on"))
 			return YOKE_EINVAL;
 		*to = !strcmp(text, "1") || !strcmp(text, "on");
 		return 0;
@@ -286,8 +287,9 @@ int yk_param_is_open(const char *name, const char *value)
 	if (!when || parse(p, value, &number) < 0 ||
 	    (p->type == YK_STRING ? !strcmp(yk_param_str(p), value) : yk_param_int(p) == number))
 		return 0;
-	return yk_fail(YOKE_EINVAL, "%s=%s is set too late, since %s with %s=%s; set it before that", name, value, when, name,
-		       yk_param_str(p));
+	return yk_fail(YOKE_EINVAL,
+		       "%s=%s is set too late, since %s with %s=%s; set it before that", name,
+		       value, when, name, yk_param_str(p));
 }
 
 uint32_t yk_param_epoch(void)

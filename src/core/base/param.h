@@ -21,7 +21,8 @@ struct yk_param {
 	int64_t value;   // for all types but strings
 	int64_t min, max; // range of an integer; both 0: any
 	bool debug; // disables or disturbs parts of the library, for tests and debugging
-	const char *fixed; // why another value would have no effect any more; NULL: it has (fixed.h)
+	// why another value would have no effect any more; NULL: it has (fixed.h)
+	const char *fixed;
 	struct yk_param *next;
 };
 

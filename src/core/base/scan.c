@@ -258,10 +258,13 @@ bool yk_scan_skip(struct yk_scan *s)
 			return refuse(s, "arrays and objects nested too deep");
 		if (opens) {
 			s->at++;
-			object[depth / 8] = (unsigned char)((object[depth / 8] & ~(1 << depth % 8)) | braces << depth % 8);
+			object[depth / 8] =
+				(unsigned char)((object[depth / 8] & ~(1 << depth % 8)) |
+						braces << depth % 8);
 			depth++;
 			if (!yk_scan_is(s, braces ? '}' : ']')) {
-				if (braces && !(yk_scan_raw(s, &from, &end) && yk_scan_expect(s, ':')))
+				if (braces &&
+				    !(yk_scan_raw(s, &from, &end) && yk_scan_expect(s, ':')))
 					return false;
 				continue;
 			}
@@ -274,7 +277,8 @@ bool yk_scan_skip(struct yk_scan *s)
 		for (; depth > 0; depth--) {
 			const bool in_object = object[(depth - 1) / 8] >> (depth - 1) % 8 & 1;
 			if (yk_scan_is(s, ',')) {
-				if (in_object && !(yk_scan_raw(s, &from, &end) && yk_scan_expect(s, ':')))
+				if (in_object &&
+				    !(yk_scan_raw(s, &from, &end) && yk_scan_expect(s, ':')))
 					return false;
 				break;
 			}

@@ -14,8 +14,8 @@ int yk_file_append(int fd, const char *path, const char *header, const char *tex
 // Locks a directory until the descriptor is closed or the process ends in any way.  EBUSY: another
 // process has the lock.  On a file system without locks it succeeds without locking.
 int yk_dir_lock(const char *path, int *fd);
-// Releases the lock and closes the descriptor, -1: none.  A child that was forked meanwhile and still has
-// the descriptor does not keep the lock.
+// Releases the lock and closes the descriptor, -1: none.  A child that was forked meanwhile and
+// still has the descriptor does not keep the lock.
 void yk_dir_unlock(int fd);
 // Does another process hold that lock?
 bool yk_dir_locked(const char *path);

@@ -25,7 +25,8 @@ int yk_sized_check(const void *theirs, size_t word, const char *call, const char
 	if (!theirs)
 		return yk_fail(YOKE_EINVAL, "%s: the struct %s is NULL", call, type);
 	if (size < 2 * word || size % word || size > LIMIT)
-		return yk_fail(YOKE_EINVAL, "%s: size is %zu; set size to sizeof(struct %s)", call, size, type);
+		return yk_fail(YOKE_EINVAL, "%s: size is %zu; set size to sizeof(struct %s)", call,
+			       size, type);
 	return (int)size;
 }
 
@@ -50,7 +51,8 @@ int yk_sized_write(void *to, size_t size, const void *from, const char *call, co
 	const int n = known(to, size, call, type);
 
 	if (n > 0) // the caller's size member is not changed
-		memcpy((char *)to + sizeof(size_t), (const char *)from + sizeof(size_t), (size_t)n - sizeof(size_t));
+		memcpy((char *)to + sizeof(size_t), (const char *)from + sizeof(size_t),
+		       (size_t)n - sizeof(size_t));
 	return n < 0 ? n : 0;
 }
 
@@ -62,7 +64,8 @@ int yk_sized_array(const void *to, int max, const char *call, const char *type)
 	return size < 0 ? size : 0;
 }
 
-int yk_sized_write_at(void *to, int i, size_t size, const void *from, const char *call, const char *type)
+int yk_sized_write_at(void *to, int i, size_t size, const void *from, const char *call,
+		      const char *type)
 {
 	const int step = yk_sized_check(to, sizeof(size_t), call, type);
 	if (step < 0)

@@ -18,7 +18,8 @@ int yk_sized_read(void *to, size_t size, const void *from, const char *call, con
 // EINVAL, also for max < 0.
 int yk_sized_array(const void *to, int max, const char *call, const char *type);
 // Stores element i of an array; the caller has set the size member of the array's first struct.
-int yk_sized_write_at(void *to, int i, size_t size, const void *from, const char *call, const char *type);
+int yk_sized_write_at(void *to, int i, size_t size, const void *from, const char *call,
+		      const char *type);
 // Stores one struct; the caller has set its size member.
 int yk_sized_write(void *to, size_t size, const void *from, const char *call, const char *type);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Handles SIGINT, SIGTERM and SIGHUP: the first signal requests an orderly end, the second ends the
-// process at once.  A dedicated thread waits for them, so no handler runs, and a long step or a hanging
-// disk does not delay the second.
+// process at once.  A dedicated thread waits for them, so no handler runs, and a long step or a
+// hanging disk does not delay the second.
 //
 // GNU timeout, batch schedulers and some launchers signal a process and then its process group, so
 // one request arrives twice.  A signal that arrives within the window below after a counted one is

@@ -198,7 +198,9 @@ double yk_process_memory(pid_t pid)
 	unsigned long long pages;
 	snprintf(path, sizeof path, "/proc/%d/statm", (int)pid);
 	read_proc(path, text, sizeof text);
-	return sscanf(text, "%*u %llu", &pages) == 1 ? (double)pages * (double)sysconf(_SC_PAGESIZE) : NAN;
+	return sscanf(text, "%*u %llu", &pages) == 1 ?
+		       (double)pages * (double)sysconf(_SC_PAGESIZE) :
+		       NAN;
 }
 
 const char *yk_getenv_secure(const char *name)

@@ -52,7 +52,8 @@ enum yk_helper yk_child_helper(char to[PATH_MAX], char *why, size_t cap)
 	if (there)
 		memcpy(slash, "/yoke-probe", sizeof "/yoke-probe");
 	there = there && !access(to, X_OK);
-	if (!there && (*set || !(yk_beside("yoke-probe", to, PATH_MAX) || yk_installed(YK_PROBE, to, PATH_MAX))))
+	if (!there && (*set || !(yk_beside("yoke-probe", to, PATH_MAX) ||
+				 yk_installed(YK_PROBE, to, PATH_MAX))))
 		snprintf(to, PATH_MAX, "%s", *set ? set : YK_PROBE);
 	if (yk_trusted_file(to, reason, sizeof reason))
 		return YK_HELPER_FOUND;

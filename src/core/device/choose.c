@@ -245,8 +245,10 @@ static void fail_all(const char *list)
 					      near ? "'?" : "");
 	}
 	free(names);
-	yk_fail(YOKE_ENODEV, "backend '%s' cannot be used: %s (there are: %s); `yoke doctor` reports why "
-		"a device is missing", list, *reasons ? reasons : "it names none", known);
+	yk_fail(YOKE_ENODEV,
+		"backend '%s' cannot be used: %s (there are: %s); `yoke doctor` reports why "
+		"a device is missing",
+		list, *reasons ? reasons : "it names none", known);
 }
 
 // "01:00.0" is "0000:01:00.0".
@@ -298,7 +300,8 @@ static bool backend_of(const char *request, char *to, size_t cap)
 }
 
 // The best device of the list that YOKE_DEVICE matches.
-static struct yk_device *pick(const struct ranked *r, size_t n, const char *request, const char *list)
+static struct yk_device *pick(const struct ranked *r, size_t n, const char *request,
+			      const char *list)
 {
 	char known[700] = "";
 	size_t used = 0;
@@ -312,8 +315,9 @@ static struct yk_device *pick(const struct ranked *r, size_t n, const char *requ
 						 used ? ", " : "", r[i].device->id, info->name,
 						 *info->pci ? ", pci:" : "", info->pci);
 	}
-	yk_fail(YOKE_ENODEV, "device '%s' cannot be used: it is not among those of backend '%s': %s",
-		request, *list ? list : "*", known);
+	yk_fail(YOKE_ENODEV,
+		"device '%s' cannot be used: it is not among those of backend '%s': %s", request,
+		*list ? list : "*", known);
 	return NULL;
 }
 
@@ -352,8 +356,10 @@ struct yk_device *yk_device_choose(const char *list)
 		request = ""; // a list given by the program overrides YOKE_DEVICE
 	bool allows = !yk_list_is_open(list) && *list != '^';
 	if (strchr(list + (*list == '^'), '^')) {
-		yk_fail(YOKE_EINVAL, "backend '%s': '^' stands once, at the beginning, and excludes "
-			"all that follow", list);
+		yk_fail(YOKE_EINVAL,
+			"backend '%s': '^' stands once, at the beginning, and excludes "
+			"all that follow",
+			list);
 		return NULL;
 	}
 
@@ -363,7 +369,8 @@ struct yk_device *yk_device_choose(const char *list)
 		yk_fail(YOKE_ENOMEM, "no host memory for a list of devices");
 	else if (!n && allows)
 		fail_all(list);
-	else if (!n && yk_list_has(list, "cpu")) // the built-in backend always has a device, unless it fails
+	// the built-in backend always has a device, unless it fails
+	else if (!n && yk_list_has(list, "cpu"))
 		yk_fail(YOKE_ENODEV, "no device can be used; cpu: %s", yk_backend_trouble("cpu"));
 	else if (!n)
 		yk_fail(YOKE_ENODEV, "backend '%s' excludes all devices", list);
@@ -412,7 +419,8 @@ int yk_device_leave(struct yk_device *d)
 
 	if (*yk_param_str(&device_setting) ||
 	    (!yk_list_is_open(list) && *list != '^' && !strchr(list, ',')))
-		return yk_fail(YOKE_EDEVICE, "%s was requested explicitly, so no other device is used", d->id);
+		return yk_fail(YOKE_EDEVICE,
+			       "%s was requested explicitly, so no other device is used", d->id);
 	if (is_cpu(d))
 		return yk_fail(YOKE_EDEVICE, "%s is the last resort", d->id);
 	yk_device_lose(d);
@@ -443,13 +451,15 @@ struct yk_device *yk_device_cpu(void)
 	if (r && n)
 		d = r[0].device;
 	else
-		yk_fail(YOKE_ENODEV, "the CPU backend cannot be used: %s", yk_backend_trouble("cpu"));
+		yk_fail(YOKE_ENODEV, "the CPU backend cannot be used: %s",
+			yk_backend_trouble("cpu"));
 	free(r);
 	pthread_mutex_unlock(&lock);
 	return d;
 }
 
-struct yk_device *yk_device_known(bool (*is)(const struct yk_device *, const void *), const void *arg)
+struct yk_device *yk_device_known(bool (*is)(const struct yk_device *, const void *),
+				  const void *arg)
 {
 	struct yk_device *d = NULL;
 	size_t n;

@@ -73,7 +73,8 @@ const char *yk_device_at(int i);
 // ENODEV: the message has the request, the reason why it cannot be met, and the devices that exist.
 struct yk_device *yk_device_choose(const char *list);
 // The first device found so far for which `is` returns true; thread safe.
-struct yk_device *yk_device_known(bool (*is)(const struct yk_device *, const void *), const void *arg);
+struct yk_device *yk_device_known(bool (*is)(const struct yk_device *, const void *),
+				  const void *arg);
 // The device with this name, in the syntax of YOKE_DEVICE, or the best of a backend: "cuda".
 struct yk_device *yk_device_named(const char *name);
 // Why the backend of this name, probed before, cannot be used; NULL: it can.
@@ -149,8 +150,8 @@ static inline bool yk_queue_failed(struct yk_queue *q)
 int yk_queue_take(struct yk_queue *, struct yk_queue_failure *);
 
 // Like the backend's functions.  If the backend lacks one, the host does the work and waits.
-int yk_queue_fill(struct yk_queue *, void *segment, uint64_t offset, uint64_t bytes, const void *pattern,
-		  uint32_t pattern_bytes);
+int yk_queue_fill(struct yk_queue *, void *segment, uint64_t offset, uint64_t bytes,
+		  const void *pattern, uint32_t pattern_bytes);
 int yk_queue_copy(struct yk_queue *, void *to, uint64_t to_offset, void *from, uint64_t from_offset,
 		  uint64_t bytes);
 
@@ -158,8 +159,8 @@ int yk_queue_copy(struct yk_queue *, void *to, uint64_t to_offset, void *from, u
 // queues so far.  The source range must not change until an event marked on q afterwards is done.
 // If the backend lacks the function, or the queues belong to different backends, the host copies
 // and waits.
-int yk_copy_between(struct yk_queue *q, void *to, uint64_t to_offset, struct yk_queue *source, void *from,
-		    uint64_t from_offset, uint64_t bytes);
+int yk_copy_between(struct yk_queue *q, void *to, uint64_t to_offset, struct yk_queue *source,
+		    void *from, uint64_t from_offset, uint64_t bytes);
 
 // Returns one reference.  Flushes the queue, so that any other queue and thread may wait for the
 // event.

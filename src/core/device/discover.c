@@ -196,8 +196,10 @@ static void probe(struct yk_backend *b)
 		}
 		devices[ndevices++] = d;
 		if (d->left) {
-			snprintf(why, sizeof why, "%s; `yoke check device %s` shows more, YOKE_SELFTEST=force tests again",
-				 yk_trust_refusal(d), d->id);
+			snprintf(
+				why, sizeof why,
+				"%s; `yoke check device %s` shows more, YOKE_SELFTEST=force tests again",
+				yk_trust_refusal(d), d->id);
 			blame(b, "device %u refused: %s", i, why);
 			yk_warn("device", "%s refused: %s", d->id, why);
 			continue;

@@ -30,9 +30,10 @@ static void append(json_t *list, json_t *o)
 // Properties of the hardware, as far as the backend reports them.
 static json_t *hardware(const struct yoke_device_info *i)
 {
-	return json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I}", "generation", i->generation, "matrix", i->matrix,
-			 "warp", (json_int_t)i->warp, "local_bytes", (json_int_t)i->local_bytes, "cache_bytes",
-			 (json_int_t)i->cache_bytes, "clock_hz", (json_int_t)i->clock_hz, "memory_clock_hz",
+	return json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I}", "generation", i->generation,
+			 "matrix", i->matrix, "warp", (json_int_t)i->warp, "local_bytes",
+			 (json_int_t)i->local_bytes, "cache_bytes", (json_int_t)i->cache_bytes,
+			 "clock_hz", (json_int_t)i->clock_hz, "memory_clock_hz",
 			 (json_int_t)i->memory_clock_hz, "memory_bits", (json_int_t)i->memory_bits);
 }
 
@@ -74,12 +75,14 @@ static json_t *device_json(const struct yk_device *d)
 {
 	const struct yoke_device_info *i = &d->info;
 
-	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:s, s:s, s:s, s:o, s:o, s:o}", "id", d->id,
-			 "kind", i->kind < KINDS ? kinds[i->kind] : "other", "name", i->name, "vendor", i->vendor,
-			 "platform", i->platform, "driver", i->driver, "units", (json_int_t)i->units, "memory",
-			 (json_int_t)i->memory, "max_segment", (json_int_t)i->max_segment, "uuid", i->uuid, "pci",
-			 i->pci, "same_as", d->alias ? d->alias->id : "", "features", features(i), "multiples",
-			 multiples(i), "hardware", hardware(i));
+	return json_pack(
+		"{s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:s, s:s, s:s, s:o, s:o, s:o}", "id",
+		d->id, "kind", i->kind < KINDS ? kinds[i->kind] : "other", "name", i->name,
+		"vendor", i->vendor, "platform", i->platform, "driver", i->driver, "units",
+		(json_int_t)i->units, "memory", (json_int_t)i->memory, "max_segment",
+		(json_int_t)i->max_segment, "uuid", i->uuid, "pci", i->pci, "same_as",
+		d->alias ? d->alias->id : "", "features", features(i), "multiples", multiples(i),
+		"hardware", hardware(i));
 }
 
 json_t *yk_facts_devices(void)
@@ -126,7 +129,8 @@ json_t *yk_facts_refused(void)
 
 	for (size_t i = 0; i < r.n; i++) {
 		json_t *o = device_json(r.at[i]);
-		snprintf(why, sizeof why, "%s; `yoke check device %s` shows more", yk_trust_refusal(r.at[i]), r.at[i]->id);
+		snprintf(why, sizeof why, "%s; `yoke check device %s` shows more",
+			 yk_trust_refusal(r.at[i]), r.at[i]->id);
 		if (o)
 			json_object_set_new(o, "refused", json_string(why));
 		append(list, o);
@@ -154,8 +158,10 @@ json_t *yk_facts_notes(const char *name)
 
 	for (struct yk_backend *b = yk_backends("cpu"); b; b = b->next) {
 		const struct yoke_notes *notes = b->table.ext(name);
-		for (uint32_t i = 0; notes && notes->size >= sizeof *notes && (line = notes->note(i)); i++)
-			append(list, json_pack("{s:s, s:s}", "backend", b->table.name, "note", line));
+		for (uint32_t i = 0;
+		     notes && notes->size >= sizeof *notes && (line = notes->note(i)); i++)
+			append(list,
+			       json_pack("{s:s, s:s}", "backend", b->table.name, "note", line));
 	}
 	return list;
 }

@@ -17,8 +17,8 @@ json_t *yk_facts_devices(void);
 json_t *yk_facts_refused(void);
 json_t *yk_facts_backends(void);
 json_t *yk_facts_plugins(bool folders, bool files);
-// Lines of backends: "notes" about the libraries that they load themselves, "processors" about where their
-// threads run.
+// Lines of backends: "notes" about the libraries that they load themselves, "processors" about
+// where their threads run.
 json_t *yk_facts_notes(const char *name);
 // The entries of quirks.conf that apply to the devices found so far.
 json_t *yk_facts_quirks(void);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares a module's ELF header with the header of the running code: dlopen reports a module of another
-// processor as "No such file or directory".
+// Compares a module's ELF header with the header of the running code: dlopen reports a module of
+// another processor as "No such file or directory".
 #include "config.h"
 
 #include "device/foreign.h"

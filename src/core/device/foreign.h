@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-// Is the file an ELF module for another processor, word size or byte order than this program? Then `why` names
-// both. False also if the file cannot be read.
+// Is the file an ELF module for another processor, word size or byte order than this program? Then
+// `why` names both. False also if the file cannot be read.
 bool yk_elf_foreign(const char *path, char *why, size_t cap);
 
 #endif

@@ -91,7 +91,8 @@ void yk_guard_begin(const char *file)
 	memcpy(environment, environ, entries * sizeof *environment);
 	environment[entries] = variable;
 	environment[entries + 1] = NULL;
-	const int at = snprintf(variable, sizeof variable, VARIABLE "=%s%s", crashed, *crashed ? "\n" : "");
+	const int at = snprintf(variable, sizeof variable, VARIABLE "=%s%s", crashed,
+				*crashed ? "\n" : "");
 	snprintf(variable + at, sizeof variable - (size_t)at, "00 %s", real);
 	digits = variable + at;
 	owner = getpid();
@@ -122,7 +123,8 @@ bool yk_guard_crashed(const char *file, char *outcome, size_t cap)
 		if (strlen(line) < 3 || strcmp(line + 3, file))
 			continue;
 		if (how == SIGALRM)
-			snprintf(outcome, cap, "gave no answer within %lld s", 2 * (long long)yk_child_limit());
+			snprintf(outcome, cap, "gave no answer within %lld s",
+				 2 * (long long)yk_child_limit());
 		else if (how)
 			snprintf(outcome, cap, "died of %s", yk_signal_name(how, name));
 		else

@@ -56,10 +56,11 @@ static const char *trim(char *line, size_t bytes)
 	while (kept && (line[kept - 1] == ' ' || line[kept - 1] == '\t' || line[kept - 1] == '\r'))
 		kept--;
 	if (kept < n)
-		flaw = line[n - 1] == '\r' ? "has a carriage return at the end of its line (text from Windows), which the "
-					     "OpenCL loader takes as part of the library's name" :
-					     "has blanks at the end of its line, which the OpenCL loader takes as part of "
-					     "the library's name";
+		flaw = line[n - 1] == '\r' ?
+			       "has a carriage return at the end of its line (text from Windows), which the "
+			       "OpenCL loader takes as part of the library's name" :
+			       "has blanks at the end of its line, which the OpenCL loader takes as part of "
+			       "the library's name";
 	line[kept] = '\0';
 	if (!strncmp(line, mark, 3)) {
 		memmove(line, line + 3, kept - 2);
@@ -88,8 +89,10 @@ static void add_file(struct yk_icds *to, const char *file)
 		d.error = errno;
 	} else if (!S_ISREG(st.st_mode)) {
 		d.blocks = waits(&st);
-		d.flaw = d.blocks ? "is no regular file, and the OpenCL loader would wait for it without end" :
-				    "is no regular file";
+		d.flaw =
+			d.blocks ?
+				"is no regular file, and the OpenCL loader would wait for it without end" :
+				"is no regular file";
 	} else {
 		int fd = open(file, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 		ssize_t n = fd < 0 ? -1 : read(fd, line, sizeof line - 1);
@@ -119,7 +122,8 @@ static void find_folder(struct yk_icds *to)
 
 	if (n < 0) {
 		to->error = errno;
-		to->state = errno == ENOENT || errno == ENOTDIR ? YK_ICD_MISSING : YK_ICD_UNREADABLE;
+		to->state =
+			errno == ENOENT || errno == ENOTDIR ? YK_ICD_MISSING : YK_ICD_UNREADABLE;
 		return;
 	}
 	for (int i = 0; i < n; i++) {
@@ -164,7 +168,8 @@ void yk_icds_find(struct yk_icds *to)
 		return;
 	}
 	// the loader treats it as a library and searches for it as dlopen does
-	add(to, &(struct yk_icd){ .file = (char *)(uintptr_t)"", .library = (char *)(uintptr_t)vendors });
+	add(to, &(struct yk_icd){ .file = (char *)(uintptr_t) "",
+				  .library = (char *)(uintptr_t)vendors });
 	if (strchr(vendors, '/') && stat(vendors, &st) < 0) {
 		to->error = errno;
 		to->state = YK_ICD_MISSING;

@@ -15,7 +15,8 @@
 
 // NVIDIA, AMD's compute interface, all drivers of the kernel's graphics stack, Arm, Qualcomm, WSL.
 static const char *const patterns[] = {
-	"nvidia[0-9]*", "nvidiactl", "nvidia-uvm", "kfd", "dri/renderD*", "mali[0-9]*", "kgsl-3d0", "dxg",
+	"nvidia[0-9]*", "nvidiactl",  "nvidia-uvm", "kfd",
+	"dri/renderD*", "mali[0-9]*", "kgsl-3d0",   "dxg",
 };
 
 static void describe(const char *path, int error, struct yk_device_node *to)
@@ -42,7 +43,8 @@ void yk_nodes_each(const char *dev, bool (*fn)(const char *path, void *arg), voi
 	for (size_t i = 0; i < sizeof patterns / sizeof *patterns && more; i++) {
 		char pattern[256];
 		glob_t found = { 0 };
-		if (snprintf(pattern, sizeof pattern, "%s/%s", dev, patterns[i]) >= (int)sizeof pattern)
+		if (snprintf(pattern, sizeof pattern, "%s/%s", dev, patterns[i]) >=
+		    (int)sizeof pattern)
 			return;
 		if (!glob(pattern, 0, NULL, &found))
 			for (size_t k = 0; k < found.gl_pathc && more; k++)

@@ -292,8 +292,8 @@ static int enter(yoke_plugin_init_fn *init, const struct yoke_backend **t, char 
 	if (code == YOKE_EABI && *t && (*t)->abi >> 16 != YOKE_ABI_MAJOR)
 		return yk_refuse_abi((*t)->abi, why, cap);
 	if (code == YOKE_EABI)
-		snprintf(why, cap, "does not know plugin ABI %d.%d of this yoke: %s", YOKE_ABI_MAJOR,
-			 YOKE_ABI_MINOR, detail);
+		snprintf(why, cap, "does not know plugin ABI %d.%d of this yoke: %s",
+			 YOKE_ABI_MAJOR, YOKE_ABI_MINOR, detail);
 	else
 		snprintf(why, cap, "yoke_plugin_init failed: %s", detail);
 	return code;
@@ -306,8 +306,10 @@ static int open_file(struct file *f, char *why, size_t cap)
 	char real[PATH_MAX];
 
 	if (!yk_backend_name_good(f->name)) {
-		snprintf(why, cap, "a plugin's file is " PREFIX "NAME" SUFFIX " with a NAME of 1 to "
-			 "%d of a-z, 0-9, _ and -", YK_BACKEND_NAME_MAX);
+		snprintf(why, cap,
+			 "a plugin's file is " PREFIX "NAME" SUFFIX " with a NAME of 1 to "
+			 "%d of a-z, 0-9, _ and -",
+			 YK_BACKEND_NAME_MAX);
 		return YOKE_EPLUGIN;
 	}
 	if (!realpath(f->path, real)) {
@@ -345,8 +347,9 @@ static int open_file(struct file *f, char *why, size_t cap)
 		return code;
 	if (t && t->abi >> 16 == YOKE_ABI_MAJOR && t->name && yk_backend_name_good(t->name) &&
 	    strcmp(t->name, f->name)) {
-		snprintf(why, cap, "its backend is '%s': the file must be named " PREFIX "%s" SUFFIX,
-			 t->name, t->name);
+		snprintf(why, cap,
+			 "its backend is '%s': the file must be named " PREFIX "%s" SUFFIX, t->name,
+			 t->name);
 		return YOKE_EPLUGIN;
 	}
 	struct yk_backend *b;
@@ -436,7 +439,8 @@ int yoke_setting_get(const char *name, char *to, size_t cap)
 {
 	struct yk_param *p = name ? setting(name) : NULL;
 	if (!p)
-		return yk_fail(YOKE_ENOENT, "no setting '%s'; yoke info --env lists them", name ? name : "");
+		return yk_fail(YOKE_ENOENT, "no setting '%s'; yoke info --env lists them",
+			       name ? name : "");
 	const int err = cap ? yk_require(to, "place of the text") : 0;
 	return err ? err : snprintf(to, cap, "%s", yk_param_str(p));
 }

@@ -329,7 +329,8 @@ uint64_t yk_pool_trim_locked(struct yk_pool *p)
 			bytes += size;
 	}
 	if (p->history && bytes)
-		yk_history_note(p->history, (struct yk_moment){ .kind = YK_MOMENT_TRIM, .bytes = bytes }, NULL);
+		yk_history_note(p->history,
+				(struct yk_moment){ .kind = YK_MOMENT_TRIM, .bytes = bytes }, NULL);
 	return bytes;
 }
 
@@ -360,7 +361,8 @@ static struct yk_chunk *fit(struct yk_chunk *tree, uint64_t bytes, uint64_t max,
 	if (!first || first->block.bytes > max)
 		return NULL;
 	uint64_t near = first->block.bytes + first->block.bytes / 8;
-	for (int i = 0; c && (q ? i < LOOKS && c->block.bytes <= near : c->block.bytes <= max); i++) {
+	for (int i = 0; c && (q ? i < LOOKS && c->block.bytes <= near : c->block.bytes <= max);
+	     i++) {
 		if (q ? yk_chunk_ready(c, q) : yk_chunk_settle(c))
 			return c;
 		c = yk_chunk_after(tree, c);
@@ -368,7 +370,8 @@ static struct yk_chunk *fit(struct yk_chunk *tree, uint64_t bytes, uint64_t max,
 	return q ? first : NULL;
 }
 
-struct yk_chunk *yk_pool_lookup(struct yk_pool *p, uint64_t bytes, const struct yk_queue *q, bool brief, bool all)
+struct yk_chunk *yk_pool_lookup(struct yk_pool *p, uint64_t bytes, const struct yk_queue *q,
+				bool brief, bool all)
 {
 	int class = class_of(bytes, brief);
 	struct yk_chunk *c = NULL;
@@ -421,7 +424,8 @@ static uint64_t largest_free(struct yk_pool *p)
 // detail: the backend's message.
 static int fail(struct yk_pool *p, int code, uint64_t bytes, const char *detail)
 {
-	char asked[32], room[32], have[32], reserved[32], limit[32] = "none", largest[32], segment[32];
+	char asked[32], room[32], have[32], reserved[32], limit[32] = "none", largest[32],
+							  segment[32];
 	const uint64_t held = p->stats.allocated_bytes.current, unused = yk_device_free(p->device);
 	uint64_t max = yk_pool_capacity(p);
 
@@ -429,13 +433,16 @@ static int fail(struct yk_pool *p, int code, uint64_t bytes, const char *detail)
 		max = unused + p->stats.reserved_bytes.current;
 	p->stats.num_ooms++;
 	if (p->history)
-		yk_history_note(p->history, (struct yk_moment){ .kind = YK_MOMENT_OOM, .bytes = bytes }, NULL);
+		yk_history_note(p->history,
+				(struct yk_moment){ .kind = YK_MOMENT_OOM, .bytes = bytes }, NULL);
 	if (p->limit != UINT64_MAX)
 		amount(p->limit, limit);
-	return yk_fail(code, "out of memory on %s: %s requested, %s free; %s allocated, %s reserved, limit %s "
-		"(YOKE_MEMORY), largest free block %s, largest segment %s (%s)", p->device->id,
-		amount(bytes, asked), amount(max > held ? max - held : 0, room), amount(held, have),
-		amount(p->stats.reserved_bytes.current, reserved), limit,
+	return yk_fail(
+		code,
+		"out of memory on %s: %s requested, %s free; %s allocated, %s reserved, limit %s "
+		"(YOKE_MEMORY), largest free block %s, largest segment %s (%s)",
+		p->device->id, amount(bytes, asked), amount(max > held ? max - held : 0, room),
+		amount(held, have), amount(p->stats.reserved_bytes.current, reserved), limit,
 		amount(largest_free(p), largest), amount(p->device->info.max_segment, segment),
 		detail);
 }
@@ -480,8 +487,8 @@ static int find(struct yk_pool *p, uint64_t bytes, struct yk_queue *q, struct yk
 		return 0;
 	}
 	yk_pool_trim_locked(p);
-	if ((code = grow(p, bytes, brief, p->off, to)) && (code = grow(p, bytes, brief, true, to)) &&
-	    !(*to = find_compacted(p, bytes, q, m)))
+	if ((code = grow(p, bytes, brief, p->off, to)) &&
+	    (code = grow(p, bytes, brief, true, to)) && !(*to = find_compacted(p, bytes, q, m)))
 		return code;
 	p->stats.misses++;
 	return 0;
@@ -540,8 +547,8 @@ int yk_pool_claim(struct yk_chunk *c, struct yk_queue *q)
 	return code;
 }
 
-static int alloc(struct yk_pool *p, uint64_t bytes, struct yk_queue *q, struct yk_movable m, bool brief,
-		 struct yk_block **to)
+static int alloc(struct yk_pool *p, uint64_t bytes, struct yk_queue *q, struct yk_movable m,
+		 bool brief, struct yk_block **to)
 {
 	char detail[512];
 	struct yk_chunk *c = NULL;
@@ -682,8 +689,9 @@ uint64_t yk_pool_limit(struct yk_pool *p, uint64_t bytes)
 void yk_pool_reset_peaks(struct yk_pool *p)
 {
 	struct yk_pool_stats *s = &p->stats;
-	struct yk_pool_stat *const stat[] = { &s->allocated_bytes, &s->reserved_bytes, &s->active_bytes,
-		&s->inactive_split_bytes, &s->allocation, &s->segment };
+	struct yk_pool_stat *const stat[] = { &s->allocated_bytes, &s->reserved_bytes,
+					      &s->active_bytes,    &s->inactive_split_bytes,
+					      &s->allocation,      &s->segment };
 
 	pthread_mutex_lock(&p->lock);
 	for (size_t i = 0; i < sizeof stat / sizeof *stat; i++)

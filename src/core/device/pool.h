@@ -73,8 +73,10 @@ uint64_t yk_pool_round(struct yk_pool *, uint64_t bytes);
 int yk_pool_record(struct yk_pool *, bool on);
 bool yk_pool_is_recorded(struct yk_pool *);
 // Calls fn with the history, or NULL if none is recorded, with the pool's lock held.
-void yk_pool_with_history(struct yk_pool *, void (*fn)(const struct yk_history *, const struct yk_pool_stats *, void *),
-		  void *arg);
+void yk_pool_with_history(struct yk_pool *,
+			  void (*fn)(const struct yk_history *, const struct yk_pool_stats *,
+				     void *),
+			  void *arg);
 // Writes the history to a file (include/yoke-observe.h); why: "request".  EINVAL: none is recorded.
 int yk_pool_snapshot(struct yk_pool *, const char *path, const char *why);
 

@@ -10,7 +10,8 @@
 #include "base/clock.h"
 #include "base/hash.h"
 
-const char *const yk_moment_name[YK_MOMENT_KINDS] = { "alloc", "free", "segment", "release", "trim", "move", "oom" };
+const char *const yk_moment_name[YK_MOMENT_KINDS] = { "alloc", "free", "segment", "release",
+						      "trim",  "move", "oom" };
 
 // ---- tables ----
 
@@ -104,7 +105,8 @@ bool yk_held_apply(struct yk_held_table *t, const struct yk_moment *m)
 	struct yk_held moved;
 	switch (m->kind) {
 	case YK_MOMENT_ALLOC:
-		return put(t, (struct yk_held){ m->segment, m->offset, m->bytes, m->ns, m->who, true });
+		return put(t, (struct yk_held){ m->segment, m->offset, m->bytes, m->ns, m->who,
+						true });
 	case YK_MOMENT_FREE: take(t, m->segment, m->offset); return true;
 	case YK_MOMENT_SEGMENT: return segment_put(t, m->segment, m->bytes);
 	case YK_MOMENT_RELEASE: segment_take(t, m->segment); return true;
@@ -153,7 +155,8 @@ static const char *text(const char *s)
 
 static bool is_who(const struct yk_who *a, const struct yk_who *b)
 {
-	return !strcmp(a->op, text(b->op)) && !strcmp(a->range, text(b->range)) && !strcmp(a->site, text(b->site));
+	return !strcmp(a->op, text(b->op)) && !strcmp(a->range, text(b->range)) &&
+	       !strcmp(a->site, text(b->site));
 }
 
 static uint64_t hash_of(const struct yk_who *w)
@@ -196,7 +199,8 @@ static uint32_t number_of(struct yk_history *h, const struct yk_who *w)
 			return h->index[at] - 1;
 	if (yk_grow(&h->who, &h->who_cap, h->whos + 1, sizeof *h->who) < 0)
 		return 0;
-	const struct yk_who kept = { yk_arena_strdup(&h->text, text(w->op)), yk_arena_strdup(&h->text, text(w->range)),
+	const struct yk_who kept = { yk_arena_strdup(&h->text, text(w->op)),
+				     yk_arena_strdup(&h->text, text(w->range)),
 				     yk_arena_strdup(&h->text, text(w->site)) };
 	if (!kept.op || !kept.range || !kept.site)
 		return 0;

@@ -34,11 +34,15 @@ struct yk_pool {
 };
 
 // Records an event of a chunk, if the pool keeps a history.
-static inline void yk_pool_note(struct yk_pool *p, int kind, const struct yk_chunk *c, const struct yk_who *who)
+static inline void yk_pool_note(struct yk_pool *p, int kind, const struct yk_chunk *c,
+				const struct yk_who *who)
 {
 	if (p->history)
-		yk_history_note(p->history, (struct yk_moment){ .kind = (uint8_t)kind, .segment = c->segment->serial,
-								.offset = c->block.offset, .bytes = c->block.bytes },
+		yk_history_note(p->history,
+				(struct yk_moment){ .kind = (uint8_t)kind,
+						    .segment = c->segment->serial,
+						    .offset = c->block.offset,
+						    .bytes = c->block.bytes },
 				who);
 }
 
@@ -58,7 +62,8 @@ struct yk_chunk *yk_pool_free_chunk(struct yk_pool *, struct yk_chunk *);
 void yk_pool_split(struct yk_pool *, struct yk_chunk *, uint64_t bytes);
 // A free chunk of at least so many bytes, removed from its tree.  brief: for one launch.  `all`:
 // fall back to other classes.
-struct yk_chunk *yk_pool_lookup(struct yk_pool *, uint64_t bytes, const struct yk_queue *, bool brief, bool all);
+struct yk_chunk *yk_pool_lookup(struct yk_pool *, uint64_t bytes, const struct yk_queue *,
+				bool brief, bool all);
 // Makes the queue wait for other queues' work on a chunk that was taken.
 int yk_pool_claim(struct yk_chunk *, struct yk_queue *);
 void yk_pool_count_alloc(struct yk_pool *, struct yk_chunk *);

@@ -35,13 +35,16 @@ static bool take_over(struct yk_pool *p, struct yk_history *h)
 {
 	bool good = true;
 	for (const struct yk_pool_segment *s = p->segments; s && good; s = s->next) {
-		struct yk_moment m = { .kind = YK_MOMENT_SEGMENT, .segment = s->serial, .bytes = s->bytes };
+		struct yk_moment m = { .kind = YK_MOMENT_SEGMENT,
+				       .segment = s->serial,
+				       .bytes = s->bytes };
 		good = yk_held_apply(&h->first, &m) && yk_held_apply(&h->now, &m);
 		m.kind = YK_MOMENT_ALLOC;
 		for (const struct yk_chunk *c = s->first; c && good; c = c->next) {
 			m.offset = c->block.offset;
 			m.bytes = c->block.bytes;
-			good = c->free || (yk_held_apply(&h->first, &m) && yk_held_apply(&h->now, &m));
+			good = c->free ||
+			       (yk_held_apply(&h->first, &m) && yk_held_apply(&h->now, &m));
 		}
 	}
 	return good;
@@ -49,7 +52,8 @@ static bool take_over(struct yk_pool *p, struct yk_history *h)
 
 int yk_pool_record(struct yk_pool *p, bool on)
 {
-	struct yk_history *h = on ? yk_history_new((size_t)yk_param_int(&events_setting)) : NULL, *old = NULL;
+	struct yk_history *h = on ? yk_history_new((size_t)yk_param_int(&events_setting)) : NULL,
+			  *old = NULL;
 	if (on && !h)
 		return yk_fail(YOKE_ENOMEM, "no memory for a history of %s", p->device->id);
 	pthread_mutex_lock(&p->lock);
@@ -67,8 +71,10 @@ int yk_pool_record(struct yk_pool *p, bool on)
 	return good ? 0 : yk_fail(YOKE_ENOMEM, "no memory for a history of %s", p->device->id);
 }
 
-void yk_pool_with_history(struct yk_pool *p, void (*fn)(const struct yk_history *, const struct yk_pool_stats *, void *),
-		  void *arg)
+void yk_pool_with_history(struct yk_pool *p,
+			  void (*fn)(const struct yk_history *, const struct yk_pool_stats *,
+				     void *),
+			  void *arg)
 {
 	pthread_mutex_lock(&p->lock);
 	fn(p->history, &p->stats, arg);
@@ -92,20 +98,22 @@ static int add_who(struct yk_file_writer *w, const struct yk_history *h)
 {
 	int e = add(w, ",\n\"who\":[");
 	for (size_t i = 0; i < h->whos && e == 0; i++) {
-		json_t *o = json_pack("{s:s, s:s, s:s}", "op", h->who[i].op, "range", h->who[i].range, "site",
-				      h->who[i].site);
+		json_t *o = json_pack("{s:s, s:s, s:s}", "op", h->who[i].op, "range",
+				      h->who[i].range, "site", h->who[i].site);
 		char *text = o ? yk_json_text(o, JSON_COMPACT) : NULL;
 		// json_pack fails on a name that is not UTF-8
 		e = add(w, "%s", i ? ",\n" : "\n");
 		if (e == 0)
-			e = text ? yk_file_add(w, text, strlen(text)) : add(w, "{\"op\":\"?\",\"range\":\"\",\"site\":\"\"}");
+			e = text ? yk_file_add(w, text, strlen(text)) :
+				   add(w, "{\"op\":\"?\",\"range\":\"\",\"site\":\"\"}");
 		free(text);
 		json_decref(o);
 	}
 	return e == 0 ? add(w, "]") : e;
 }
 
-static int add_table(struct yk_file_writer *w, const char *name, const struct yk_held_table *t, uint64_t from)
+static int add_table(struct yk_file_writer *w, const char *name, const struct yk_held_table *t,
+		     uint64_t from)
 {
 	bool more = false;
 	int e = add(w, ",\n\"%s\":{\"segments\":[", name);
@@ -118,8 +126,9 @@ static int add_table(struct yk_file_writer *w, const char *name, const struct yk
 		const struct yk_held *b = &t->at[i];
 		if (!b->used)
 			continue;
-		e = add(w, "%s[%llu,%llu,%llu,%u,%llu]", more ? ",\n" : "\n", (unsigned long long)b->segment,
-			(unsigned long long)b->offset, (unsigned long long)b->bytes, b->who,
+		e = add(w, "%s[%llu,%llu,%llu,%u,%llu]", more ? ",\n" : "\n",
+			(unsigned long long)b->segment, (unsigned long long)b->offset,
+			(unsigned long long)b->bytes, b->who,
 			(unsigned long long)(b->ns > from ? b->ns - from : 0));
 		more = true;
 	}
@@ -131,11 +140,13 @@ static int add_events(struct yk_file_writer *w, const struct yk_history *h, uint
 	int e = add(w, ",\n\"events\":[");
 	for (size_t i = 0; i < h->n && e == 0; i++) {
 		const struct yk_moment *m = &h->ring[(h->next + h->cap - h->n + i) % h->cap];
-		e = add(w, "%s[%llu,\"%s\",%llu,%llu,%llu,%u", i ? ",\n" : "\n", (unsigned long long)(m->ns - from),
-			yk_moment_name[m->kind], (unsigned long long)m->segment, (unsigned long long)m->offset,
+		e = add(w, "%s[%llu,\"%s\",%llu,%llu,%llu,%u", i ? ",\n" : "\n",
+			(unsigned long long)(m->ns - from), yk_moment_name[m->kind],
+			(unsigned long long)m->segment, (unsigned long long)m->offset,
 			(unsigned long long)m->bytes, m->who);
 		if (e == 0 && m->kind == YK_MOMENT_MOVE)
-			e = add(w, ",%llu,%llu", (unsigned long long)m->to_segment, (unsigned long long)m->to_offset);
+			e = add(w, ",%llu,%llu", (unsigned long long)m->to_segment,
+				(unsigned long long)m->to_offset);
 		if (e == 0)
 			e = add(w, "]");
 	}
@@ -154,18 +165,25 @@ static void write_history(const struct yk_history *h, const struct yk_pool_stats
 	struct writing *x = arg;
 	struct yk_file_writer *w = x->to;
 	if (!h || h->failed) {
-		x->code = yk_fail(h ? YOKE_ENOMEM : YOKE_EINVAL, "%s", h ? "there was not enough "
-			"memory for a history" :
-				  "no history of memory is kept: YOKE_MEMORY_HISTORY=1, or yoke_memory_record");
+		x->code = yk_fail(
+			h ? YOKE_ENOMEM : YOKE_EINVAL, "%s",
+			h ? "there was not enough "
+			    "memory for a history" :
+			    "no history of memory is kept: YOKE_MEMORY_HISTORY=1, or yoke_memory_record");
 		return;
 	}
-	const uint64_t from = h->n ? h->ring[(h->next + h->cap - h->n) % h->cap].ns : yk_nanoseconds();
-	int e = add(w, "{\"format\":\"yoke memory\",\"version\":1,\"device\":\"%s\",\"time\":%lld,\"why\":\"%s\","
-		    "\"overflowed\":%llu,\n", x->pool->device->id, (long long)time(NULL), x->why,
-		    (unsigned long long)h->overflowed);
+	const uint64_t from =
+		h->n ? h->ring[(h->next + h->cap - h->n) % h->cap].ns : yk_nanoseconds();
+	int e = add(
+		w,
+		"{\"format\":\"yoke memory\",\"version\":1,\"device\":\"%s\",\"time\":%lld,\"why\":\"%s\","
+		"\"overflowed\":%llu,\n",
+		x->pool->device->id, (long long)time(NULL), x->why,
+		(unsigned long long)h->overflowed);
 	if (e == 0)
 		e = add(w, "\"allocated\":%llu,\"peak\":%llu,\"reserved\":%llu",
-			(unsigned long long)s->allocated_bytes.current, (unsigned long long)s->allocated_bytes.peak,
+			(unsigned long long)s->allocated_bytes.current,
+			(unsigned long long)s->allocated_bytes.peak,
 			(unsigned long long)s->reserved_bytes.current);
 	e = e == 0 ? add_who(w, h) : e;
 	e = e == 0 ? add_table(w, "first", &h->first, from) : e;

@@ -38,7 +38,8 @@ static int refuse_blocked(const char *file, char *why, size_t cap)
 	yk_icds_find(&icds);
 	for (size_t i = 0; i < icds.n && !code; i++)
 		if (icds.at[i].blocks) {
-			snprintf(why, cap, "%s %s; remove that file", icds.at[i].file, icds.at[i].flaw);
+			snprintf(why, cap, "%s %s; remove that file", icds.at[i].file,
+				 icds.at[i].flaw);
 			code = YOKE_EPLUGIN;
 		}
 	yk_icds_free(&icds);
@@ -47,13 +48,16 @@ static int refuse_blocked(const char *file, char *why, size_t cap)
 
 // Has the helper load the file, and caches the verdict if it is valid for later processes.  False:
 // it was not cached.
-static bool try_in_child(const char *helper, const char *file, const char *key, size_t bytes, struct yk_verdict *v)
+static bool try_in_child(const char *helper, const char *file, const char *key, size_t bytes,
+			 struct yk_verdict *v)
 {
 	char *answer = malloc(ANSWER_MAX);
 	struct timespec from, to;
 
 	clock_gettime(CLOCK_MONOTONIC, &from);
-	int known = answer ? yk_child_run(helper, file, NULL, answer, ANSWER_MAX, v->outcome, sizeof v->outcome) : -1;
+	int known = answer ? yk_child_run(helper, file, NULL, answer, ANSWER_MAX, v->outcome,
+					  sizeof v->outcome) :
+			     -1;
 	clock_gettime(CLOCK_MONOTONIC, &to);
 	yk_log(YOKE_LOG_DEBUG, "plugin", "%s: tried by %s: %s", file, helper,
 	       *v->outcome ? v->outcome : "passed");
@@ -62,8 +66,9 @@ static bool try_in_child(const char *helper, const char *file, const char *key, 
 	if (known > 0 && key)
 		yk_verdict_save(key, bytes, v, *v->outcome ? "" : answer);
 	if (known < 0) {
-		yk_warn("plugin", "%s: tried in this process, since the helper %s cannot be run: %s", file, helper,
-			*v->outcome ? v->outcome : "out of memory");
+		yk_warn("plugin",
+			"%s: tried in this process, since the helper %s cannot be run: %s", file,
+			helper, *v->outcome ? v->outcome : "out of memory");
 		v->outcome[0] = '\0';
 	}
 	free(answer);
@@ -96,10 +101,14 @@ int yk_probe(const char *file, char *why, size_t cap)
 	free(key);
 	if (!*v.outcome)
 		return 0;
-	yk_counted(left, (v.tried + yk_verdict_patience(&v) - (int64_t)time(NULL) + 59) / 60, "minute");
-	snprintf(why, cap, "%s when it was tried%s; not loaded%s%s%s (YOKE_PLUGIN_PROBE=0 loads "
-		"it anyway)", v.outcome,
-		 recalled ? " before" : "", kept ? " for " : " by this process", kept ? left : "",
-		 kept ? ", or until it or its driver changes, or `yoke doctor` tries it again" : "");
+	yk_counted(left, (v.tried + yk_verdict_patience(&v) - (int64_t)time(NULL) + 59) / 60,
+		   "minute");
+	snprintf(why, cap,
+		 "%s when it was tried%s; not loaded%s%s%s (YOKE_PLUGIN_PROBE=0 loads "
+		 "it anyway)",
+		 v.outcome, recalled ? " before" : "", kept ? " for " : " by this process",
+		 kept ? left : "",
+		 kept ? ", or until it or its driver changes, or `yoke doctor` tries it again" :
+			"");
 	return YOKE_EPLUGIN;
 }

@@ -152,8 +152,8 @@ static bool is_lacking(int code, bool had)
 	return code == YOKE_EUNSUPPORTED;
 }
 
-int yk_queue_fill(struct yk_queue *q, void *segment, uint64_t offset, uint64_t bytes, const void *pattern,
-		  uint32_t pattern_bytes)
+int yk_queue_fill(struct yk_queue *q, void *segment, uint64_t offset, uint64_t bytes,
+		  const void *pattern, uint32_t pattern_bytes)
 {
 	const struct yoke_backend *ops = q->device->ops;
 	bool had = yoke_error_code() != 0;
@@ -189,7 +189,8 @@ static int copy_by_host(struct yk_queue *q, void *to, uint64_t to_offset, struct
 		uint64_t n = bytes - at < chunk ? bytes - at : chunk;
 		code = source->device->ops->get(source->handle, from, from_offset + at, host, n);
 		code = code < 0 ? code : yk_queue_drain(source);
-		code = code < 0 ? code : q->device->ops->put(q->handle, to, to_offset + at, host, n);
+		code = code < 0 ? code :
+				  q->device->ops->put(q->handle, to, to_offset + at, host, n);
 		code = code < 0 ? code : yk_queue_drain(q);
 	}
 	yk_queue_drain(source); // even after a failed copy nothing accesses that memory any more
@@ -199,16 +200,17 @@ static int copy_by_host(struct yk_queue *q, void *to, uint64_t to_offset, struct
 	return code;
 }
 
-int yk_queue_copy(struct yk_queue *q, void *to, uint64_t to_offset, void *from, uint64_t from_offset,
-		  uint64_t bytes)
+int yk_queue_copy(struct yk_queue *q, void *to, uint64_t to_offset, void *from,
+		  uint64_t from_offset, uint64_t bytes)
 {
 	bool had = yoke_error_code() != 0;
 	int code = q->device->ops->copy(q->handle, to, to_offset, from, from_offset, bytes);
-	return is_lacking(code, had) ? copy_by_host(q, to, to_offset, q, from, from_offset, bytes) : code;
+	return is_lacking(code, had) ? copy_by_host(q, to, to_offset, q, from, from_offset, bytes) :
+				       code;
 }
 
-int yk_copy_between(struct yk_queue *q, void *to, uint64_t to_offset, struct yk_queue *source, void *from,
-		    uint64_t from_offset, uint64_t bytes)
+int yk_copy_between(struct yk_queue *q, void *to, uint64_t to_offset, struct yk_queue *source,
+		    void *from, uint64_t from_offset, uint64_t bytes)
 {
 	const struct yoke_backend *ops = q->device->ops;
 	struct yk_event *e;
@@ -225,10 +227,11 @@ int yk_copy_between(struct yk_queue *q, void *to, uint64_t to_offset, struct yk_
 	if (q->device == source->device)
 		return yk_queue_copy(q, to, to_offset, from, from_offset, bytes);
 	bool had = yoke_error_code() != 0;
-	code = ops->copy_between(q->handle, q->device->index, to, to_offset, source->device->index, from,
-				 from_offset, bytes);
-	return is_lacking(code, had) ? copy_by_host(q, to, to_offset, source, from, from_offset, bytes) :
-				       code;
+	code = ops->copy_between(q->handle, q->device->index, to, to_offset, source->device->index,
+				 from, from_offset, bytes);
+	return is_lacking(code, had) ?
+		       copy_by_host(q, to, to_offset, source, from, from_offset, bytes) :
+		       code;
 }
 
 // ---- events ----
@@ -367,7 +370,8 @@ int yk_event_before(struct yk_event *e, struct yk_queue *q)
 	if (!e || e->queue == q || atomic_load(&e->state))
 		return 0;
 	bool had = yoke_error_code() != 0;
-	int code = e->ops == q->device->ops ? e->ops->event_after(q->handle, e->handle) : YOKE_EUNSUPPORTED;
+	int code = e->ops == q->device->ops ? e->ops->event_after(q->handle, e->handle) :
+					      YOKE_EUNSUPPORTED;
 	if (code >= 0)
 		return 0;
 	if (code == YOKE_EUNSUPPORTED) { // the host waits; the queue stores a failure

@@ -78,7 +78,8 @@ uint64_t yk_device_left_out(const struct yk_device *d)
 {
 	d = d->real ? d->real : d;
 	uint64_t hash = yk_trust_hash(d);
-	for (const struct yk_refusal *r = atomic_load_explicit(&d->refusals, memory_order_acquire); r; r = r->next) {
+	for (const struct yk_refusal *r = atomic_load_explicit(&d->refusals, memory_order_acquire);
+	     r; r = r->next) {
 		const uint64_t one[] = { r->form, __atomic_load_n(&r->impls, __ATOMIC_RELAXED) };
 		hash += yk_hash(one, sizeof one, 1);
 	}

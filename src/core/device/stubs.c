@@ -9,8 +9,10 @@
 // X(result, function, parameters, result if missing, result in a child)
 #define CALLS(X) \
 	X(int, probe, (uint32_t *n), YOKE_EUNSUPPORTED, YOKE_EFORK) \
-	X(int, device_info, (uint32_t d, struct yoke_device_info *i), YOKE_EUNSUPPORTED, YOKE_EFORK) \
-	X(int, segment_new, (uint32_t d, int k, uint64_t n, void **s), YOKE_EUNSUPPORTED, YOKE_EFORK) \
+	X(int, device_info, (uint32_t d, struct yoke_device_info *i), \
+	  YOKE_EUNSUPPORTED, YOKE_EFORK) \
+	X(int, segment_new, (uint32_t d, int k, uint64_t n, void **s), \
+	  YOKE_EUNSUPPORTED, YOKE_EFORK) \
 	X(void, segment_free, (uint32_t d, void *s), , ) \
 	X(void *, segment_host, (void *s), NULL, NULL) \
 	X(int, queue_new, (uint32_t d, int k, void **q), YOKE_EUNSUPPORTED, YOKE_EFORK) \
@@ -37,9 +39,11 @@
 	X(void, release, (void *h), , ) \
 	X(const char *, impl_name, (uint32_t d, const struct yoke_op *o, uint32_t i), "", "") \
 	X(const void *, ext, (const char *name), NULL, NULL) \
-	X(int, segment_wrap, (uint32_t d, void *m, uint64_t n, void **s), YOKE_EUNSUPPORTED, YOKE_EFORK) \
-	X(int, copy_between, (void *q, uint32_t td, void *t, uint64_t to, uint32_t fd, void *f, uint64_t fo, \
-			      uint64_t n), YOKE_EUNSUPPORTED, YOKE_EFORK) \
+	X(int, segment_wrap, (uint32_t d, void *m, uint64_t n, void **s), \
+	  YOKE_EUNSUPPORTED, YOKE_EFORK) \
+	X(int, copy_between, \
+	  (void *q, uint32_t td, void *t, uint64_t to, uint32_t fd, void *f, uint64_t fo, \
+	   uint64_t n), YOKE_EUNSUPPORTED, YOKE_EFORK) \
 	X(int, graph_begin, (void *q), YOKE_EUNSUPPORTED, YOKE_EFORK) \
 	X(int, graph_end, (void *q, void **g), YOKE_EUNSUPPORTED, YOKE_EFORK) \
 	X(int, graph_run, (void *q, void *g), YOKE_EUNSUPPORTED, YOKE_EFORK) \

@@ -60,8 +60,8 @@ struct yk_backend *yk_backend_first(void)
 
 int yk_refuse_abi(uint32_t abi, char *why, size_t cap)
 {
-	snprintf(why, cap, "made for plugin ABI %u.%u, this yoke has %d.%d", abi >> 16, abi & 0xffff,
-		 YOKE_ABI_MAJOR, YOKE_ABI_MINOR);
+	snprintf(why, cap, "made for plugin ABI %u.%u, this yoke has %d.%d", abi >> 16,
+		 abi & 0xffff, YOKE_ABI_MAJOR, YOKE_ABI_MINOR);
 	return YOKE_EABI;
 }
 
@@ -76,8 +76,8 @@ static int enter(const struct yoke_backend *t, const char *path, char *why, size
 	if (t->abi >> 16 != YOKE_ABI_MAJOR)
 		return yk_refuse_abi(t->abi, why, cap);
 	if (t->size < YOKE_BACKEND_MANDATORY) {
-		snprintf(why, cap, "its table has %u bytes, %zu are mandatory in ABI %d.%d", t->size,
-			 YOKE_BACKEND_MANDATORY, YOKE_ABI_MAJOR, YOKE_ABI_MINOR);
+		snprintf(why, cap, "its table has %u bytes, %zu are mandatory in ABI %d.%d",
+			 t->size, YOKE_BACKEND_MANDATORY, YOKE_ABI_MAJOR, YOKE_ABI_MINOR);
 		return YOKE_EPLUGIN;
 	}
 	if (!t->name || !yk_backend_name_good(t->name)) {

@@ -80,11 +80,12 @@ static char *make_key(const struct yk_device *d, size_t *bytes)
 
 	if (!to)
 		return NULL;
-	fprintf(to, "self-test 2 of yoke %s, ABI %x\n%s %s\n%s\n%s\n%s\n%s\n", PACKAGE_VERSION, YOKE_ABI,
-		name, version ? version : "", i->platform, i->vendor, i->name, i->driver);
+	fprintf(to, "self-test 2 of yoke %s, ABI %x\n%s %s\n%s\n%s\n%s\n%s\n", PACKAGE_VERSION,
+		YOKE_ABI, name, version ? version : "", i->platform, i->vendor, i->name, i->driver);
 	if (*d->backend->path && !stat(d->backend->path, &st))
-		fprintf(to, "%s %llu %lld %lld.%09ld\n", d->backend->path, (unsigned long long)st.st_ino,
-			(long long)st.st_size, (long long)st.st_mtim.tv_sec, st.st_mtim.tv_nsec);
+		fprintf(to, "%s %llu %lld %lld.%09ld\n", d->backend->path,
+			(unsigned long long)st.st_ino, (long long)st.st_size,
+			(long long)st.st_mtim.tv_sec, st.st_mtim.tv_nsec);
 	int n = snprintf(prefix, sizeof prefix, "YOKE_%s_", name);
 	for (int k = 5; k < n && k < (int)sizeof prefix; k++)
 		prefix[k] = yk_capital_letter(prefix[k]);
@@ -198,8 +199,8 @@ static void store(struct yk_trust_table *t)
 	for (size_t i = 0; to && i < t->n; i++) {
 		const struct yk_finding *f = &t->list[i];
 		if (t->keep[i])
-			fprintf(to, "%u\t%u\t%u\t%d\t%s\t%s\n", f->subject, f->dtype, f->impl, f->right,
-				f->name, f->why);
+			fprintf(to, "%u\t%u\t%u\t%d\t%s\t%s\n", f->subject, f->dtype, f->impl,
+				f->right, f->name, f->why);
 	}
 	if (to && !fclose(to))
 		yk_cache_put(t->key, t->key_bytes, text, bytes);
@@ -223,7 +224,8 @@ void yk_trust_load(struct yk_device *d)
 	struct yk_trust_table *t = calloc(1, sizeof *t);
 	if (!t || !(t->key = make_key(d, &t->key_bytes))) {
 		free(t);
-		yk_warn("selftest", "%s: no memory for what its self-test finds, it is not made", d->id);
+		yk_warn("selftest", "%s: no memory for what its self-test finds, it is not made",
+			d->id);
 		return;
 	}
 	pthread_mutex_init(&t->lock, NULL);

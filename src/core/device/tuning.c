@@ -34,8 +34,8 @@ enum { MAX_BYTES = 1 << 20 };
 // separate files.
 static void head_of(const struct yk_device *d, char *to, size_t cap)
 {
-	snprintf(to, cap, "yoke-tuning 1 %s; %s; %s; %s%s", PACKAGE_VERSION, d->ops->name, d->info.name, d->info.driver,
-		 d->info.flags & YOKE_DEVICE_TF32 ? "; tf32" : "");
+	snprintf(to, cap, "yoke-tuning 1 %s; %s; %s; %s%s", PACKAGE_VERSION, d->ops->name,
+		 d->info.name, d->info.driver, d->info.flags & YOKE_DEVICE_TF32 ? "; tf32" : "");
 	for (; *to; to++)
 		*to = *to == '\n' ? ' ' : *to;
 }

@@ -156,17 +156,24 @@ bool yk_tuning_class_parse(const char *name, struct yk_tuning_class *to)
 
 	for (size_t i = 0; i < DTYPES * LAYOUTS; i++) {
 		long long m, n, k, batch;
-		*to = (struct yk_tuning_class){ .dtype = dtypes[i % DTYPES], .ta = layouts[i / DTYPES].ta,
-						.tb = layouts[i / DTYPES].tb, .m = 1, .n = 1, .k = 1, .batch = 1 };
+		*to = (struct yk_tuning_class){ .dtype = dtypes[i % DTYPES],
+						.ta = layouts[i / DTYPES].ta,
+						.tb = layouts[i / DTYPES].tb,
+						.m = 1,
+						.n = 1,
+						.k = 1,
+						.batch = 1 };
 		yk_tuning_class_name(to, other);
 		char *extents = strrchr(other, '.') + 1;
 		if (strncmp(name, other, (size_t)(extents - other)) ||
-		    sscanf(name + (extents - other), "%lldx%lldx%lldx%lld", &m, &n, &k, &batch) != 4)
+		    sscanf(name + (extents - other), "%lldx%lldx%lldx%lld", &m, &n, &k, &batch) !=
+			    4)
 			continue;
 		to->m = m, to->n = n, to->k = k, to->batch = batch;
 		yk_tuning_class_name(to, other); // reject trailing text
-		return m > 0 && n > 0 && k > 0 && batch > 0 && m <= FAR && n <= FAR && k <= FAR && batch <= FAR &&
-		       m * n <= MUCH / batch && m * k <= MUCH / batch && k * n <= MUCH / batch && !strcmp(name, other);
+		return m > 0 && n > 0 && k > 0 && batch > 0 && m <= FAR && n <= FAR && k <= FAR &&
+		       batch <= FAR && m * n <= MUCH / batch && m * k <= MUCH / batch &&
+		       k * n <= MUCH / batch && !strcmp(name, other);
 	}
 	return false;
 }

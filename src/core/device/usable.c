@@ -61,8 +61,11 @@ int yk_device_verdict(const struct yk_device *d)
 	const char *why = yk_trust_refusal(d);
 	if (!why)
 		return 0;
-	return yk_fail(YOKE_EDEVICE, "%s cannot be used: %s; `yoke check device %s` shows more, YOKE_BACKEND=^%s does without "
-		       "it, YOKE_SELFTEST=force tests again", d->id, why, d->id, d->backend->table.name);
+	return yk_fail(
+		YOKE_EDEVICE,
+		"%s cannot be used: %s; `yoke check device %s` shows more, YOKE_BACKEND=^%s does without "
+		"it, YOKE_SELFTEST=force tests again",
+		d->id, why, d->id, d->backend->table.name);
 }
 
 // Warns of a finding of an earlier process when it first matters in this one.
@@ -71,9 +74,11 @@ static void remind(struct yk_device *d, const struct yk_finding *f)
 	static atomic_bool reminded;
 	char what[40];
 	if (yk_trust_remembered(d) && !atomic_exchange(&reminded, true))
-		yk_warn("selftest", "%s: %s %s, for one, failed its self-test before and is not used; "
-			"`yoke doctor` lists what did, `yoke check device %s` shows more", d->id, yk_trust_subject(f->subject, what),
-			yoke_dtype_name(f->dtype), d->id);
+		yk_warn("selftest",
+			"%s: %s %s, for one, failed its self-test before and is not used; "
+			"`yoke doctor` lists what did, `yoke check device %s` shows more",
+			d->id, yk_trust_subject(f->subject, what), yoke_dtype_name(f->dtype),
+			d->id);
 }
 
 uint64_t yk_device_usable(struct yk_device *d, const struct yoke_op *op)
@@ -93,7 +98,8 @@ uint64_t yk_device_usable(struct yk_device *d, const struct yoke_op *op)
 		return impls;
 	for (uint32_t impl; impls; impls &= ~((uint64_t)1 << impl)) {
 		impl = yk_tuning_pick(d, op, impls);
-		f = (struct yk_finding){ .subject = (uint16_t)yk_usable_subject(op), .dtype = (uint8_t)dtype,
+		f = (struct yk_finding){ .subject = (uint16_t)yk_usable_subject(op),
+					 .dtype = (uint8_t)dtype,
 					 .impl = (uint8_t)impl };
 		if (yk_trust_of(d, f.subject, dtype, impl) == YK_RIGHT)
 			return impls;

@@ -16,7 +16,8 @@
 enum { PATIENCE_MIN_S = 300, PATIENCE_MAX_S = 3600, SHARE = 100 };
 #define VALUE_MAX ((size_t)256 << 10)
 
-void yk_verdict_save(const char *key, size_t bytes, const struct yk_verdict *v, const char *libraries)
+void yk_verdict_save(const char *key, size_t bytes, const struct yk_verdict *v,
+		     const char *libraries)
 {
 	char *text = NULL, *list = strdup(libraries), *rest = list, *path;
 	size_t n = 0;
@@ -47,7 +48,8 @@ static bool unchanged(const char *line)
 	FILE *to = open_memstream(&now, &n);
 	if (path && to)
 		yk_stamp_file(to, path);
-	const bool same = to && !fclose(to) && path && n && !strncmp(now, line, n - 1) && !line[n - 1];
+	const bool same =
+		to && !fclose(to) && path && n && !strncmp(now, line, n - 1) && !line[n - 1];
 	free(path);
 	free(now);
 	return same;
@@ -81,8 +83,10 @@ bool yk_verdict_recall(const char *key, size_t bytes, int64_t now, struct yk_ver
 
 	if (good) {
 		text[n] = '\0';
-		const char *head = strsep(&rest, "\n"), *outcome = rest ? strsep(&rest, "\n") : NULL;
-		good = outcome && sscanf(head, "%" SCNd64 " %" SCNd64, &v.tried, &v.cost_ms) == 2 && v.cost_ms >= 0;
+		const char *head = strsep(&rest, "\n"),
+			   *outcome = rest ? strsep(&rest, "\n") : NULL;
+		good = outcome && sscanf(head, "%" SCNd64 " %" SCNd64, &v.tried, &v.cost_ms) == 2 &&
+		       v.cost_ms >= 0;
 		if (good)
 			snprintf(v.outcome, sizeof v.outcome, "%s", outcome);
 	// a time in the future means that the clock was set back

@@ -17,7 +17,8 @@ struct yk_verdict {
 };
 
 // libraries: the paths of those that the trial loaded, one per line.
-void yk_verdict_save(const char *key, size_t bytes, const struct yk_verdict *, const char *libraries);
+void yk_verdict_save(const char *key, size_t bytes, const struct yk_verdict *,
+		     const char *libraries);
 // False: none is cached, a library has changed, or it is a failure that has expired at time `now`.
 bool yk_verdict_recall(const char *key, size_t bytes, int64_t now, struct yk_verdict *);
 // Seconds after which a failure is tried again: 100 times the trial's duration, from 5 minutes to

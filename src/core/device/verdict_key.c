@@ -28,8 +28,8 @@ void yk_stamp_file(FILE *to, const char *path)
 		fprintf(to, "%s: %d\n", path, errno);
 	else
 		fprintf(to, "%s: %llu %llu %lld %lld.%09ld\n", path, (unsigned long long)st.st_dev,
-			(unsigned long long)st.st_ino, (long long)st.st_size, (long long)st.st_mtim.tv_sec,
-			st.st_mtim.tv_nsec);
+			(unsigned long long)st.st_ino, (long long)st.st_size,
+			(long long)st.st_mtim.tv_sec, st.st_mtim.tv_nsec);
 }
 
 static void add_first_line(FILE *to, const char *path)
@@ -76,8 +76,12 @@ static void add_drivers(FILE *to)
 static void add_mounts(FILE *to)
 {
 	static const char *const trees[] = { "/sys", "/proc", "/dev" };
-	static const char *const witnesses[] = { "/sys/devices/system/cpu", "/sys/bus/pci/devices", "/proc/self",
-						 "/dev/null", "/dev/shm", "/tmp" };
+	static const char *const witnesses[] = { "/sys/devices/system/cpu",
+						 "/sys/bus/pci/devices",
+						 "/proc/self",
+						 "/dev/null",
+						 "/dev/shm",
+						 "/tmp" };
 	char line[4096], root[4096], point[4096];
 	FILE *f = fopen("/proc/self/mountinfo", "re");
 
@@ -90,7 +94,8 @@ static void add_mounts(FILE *to)
 				counts |= !strncmp(point, trees[i], strlen(trees[i]));
 		}
 		if (counts)
-			fprintf(to, "%s %.*s %s\n", point, (int)strcspn(type + 3, " \n"), type + 3, root);
+			fprintf(to, "%s %.*s %s\n", point, (int)strcspn(type + 3, " \n"), type + 3,
+				root);
 	}
 	if (f)
 		fclose(f);
@@ -104,8 +109,9 @@ static bool add_node(const char *path, void *arg)
 	struct stat st;
 
 	if (!stat(path, &st))
-		fprintf(to, "%s: %llu %o %u %u %d\n", path, (unsigned long long)st.st_rdev, (unsigned)st.st_mode,
-			(unsigned)st.st_uid, (unsigned)st.st_gid, faccessat(AT_FDCWD, path, R_OK | W_OK, AT_EACCESS));
+		fprintf(to, "%s: %llu %o %u %u %d\n", path, (unsigned long long)st.st_rdev,
+			(unsigned)st.st_mode, (unsigned)st.st_uid, (unsigned)st.st_gid,
+			faccessat(AT_FDCWD, path, R_OK | W_OK, AT_EACCESS));
 	return true;
 }
 
@@ -116,14 +122,15 @@ static void add_process(FILE *to)
 	gid_t groups[256];
 	struct rlimit limit;
 
-	fprintf(to, "user %u %u %u %u\n", (unsigned)getuid(), (unsigned)geteuid(), (unsigned)getgid(),
-		(unsigned)getegid());
+	fprintf(to, "user %u %u %u %u\n", (unsigned)getuid(), (unsigned)geteuid(),
+		(unsigned)getgid(), (unsigned)getegid());
 	const int n = getgroups(sizeof groups / sizeof *groups, groups);
 	for (int i = 0; i < n; i++)
 		fprintf(to, "group %u\n", (unsigned)groups[i]);
 	for (size_t i = 0; i < sizeof limits / sizeof *limits; i++)
 		if (!getrlimit((unsigned)limits[i], &limit))
-			fprintf(to, "limit %d %llu\n", limits[i], (unsigned long long)limit.rlim_cur);
+			fprintf(to, "limit %d %llu\n", limits[i],
+				(unsigned long long)limit.rlim_cur);
 	fprintf(to, "processors %d\n", yk_processors());
 }
 
@@ -139,13 +146,48 @@ static int by_text(const void *a, const void *b)
 static bool is_volatile(const char *entry)
 {
 	static const char *const names[] = {
-		"_=",	      "COLUMNS=",     "DBUS_",	       "GPG_",	   "HIST",	     "HYDRA",
-		"HYDI_",      "INVOCATION_ID=", "JOURNAL_STREAM=", "LESS", "LINES=",	     "LSB_",
-		"LS_COLORS=", "MAKE",	      "MFLAGS=",       "MPIEXEC",  "MPIR_",	     "MPI_",
-		"OLDPWD=",    "OMPI_",	      "PALS_",	       "PBS_",	   "PMIX_",	     "PMI_",
-		"PRTE_",      "PS1=",	      "PWD=",	       "SHLVL=",   "SLURM",	     "SSH_",
-		"STY=",	      "TERM",	      "TMUX",	       "WINDOW",   "XDG_SESSION",    "XDG_VTNR=",
-		"YOKE_BACKEND=", "YOKE_DEVICE=", "YOKE_LOG",   "YOKE_PLUGIN_REMEMBER=", "YOKE_RANK",  "YOKE_TEST_",
+		"_=",
+		"COLUMNS=",
+		"DBUS_",
+		"GPG_",
+		"HIST",
+		"HYDRA",
+		"HYDI_",
+		"INVOCATION_ID=",
+		"JOURNAL_STREAM=",
+		"LESS",
+		"LINES=",
+		"LSB_",
+		"LS_COLORS=",
+		"MAKE",
+		"MFLAGS=",
+		"MPIEXEC",
+		"MPIR_",
+		"MPI_",
+		"OLDPWD=",
+		"OMPI_",
+		"PALS_",
+		"PBS_",
+		"PMIX_",
+		"PMI_",
+		"PRTE_",
+		"PS1=",
+		"PWD=",
+		"SHLVL=",
+		"SLURM",
+		"SSH_",
+		"STY=",
+		"TERM",
+		"TMUX",
+		"WINDOW",
+		"XDG_SESSION",
+		"XDG_VTNR=",
+		"YOKE_BACKEND=",
+		"YOKE_DEVICE=",
+		"YOKE_LOG",
+		"YOKE_PLUGIN_REMEMBER=",
+		"YOKE_RANK",
+		"YOKE_TEST_",
 	};
 
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
@@ -169,7 +211,8 @@ static void add_environment(FILE *to)
 	for (size_t i = 0; i < kept; i++)
 		for (size_t k = 0; k < 2; k++)
 			hash[k] = yk_hash(list[i], strlen(list[i]) + 1, hash[k]);
-	fprintf(to, "environment %016llx%016llx\n", (unsigned long long)hash[0], (unsigned long long)hash[1]);
+	fprintf(to, "environment %016llx%016llx\n", (unsigned long long)hash[0],
+		(unsigned long long)hash[1]);
 	free(list);
 }
 

@@ -43,7 +43,8 @@ double yk_warmup_seconds(void)
 
 void yk_warmup_begin(const char *device)
 {
-	mine.now = (struct yk_warmup){ .device = device, .doing = "", .items = "", .what = mine.what };
+	mine.now =
+		(struct yk_warmup){ .device = device, .doing = "", .items = "", .what = mine.what };
 	mine.what[0] = '\0';
 	mine.planning = true;
 	mine.began = yk_seconds();

@@ -198,7 +198,8 @@ static int add_target(struct targets *t, struct target of)
 	return 0;
 }
 
-// Lists the leaves of the copies whose gradients are next and, if `last`, the values of p in this context.
+// Lists the leaves of the copies whose gradients are next and, if `last`, the values of p in this
+// context.
 static int find_targets(struct across *a, struct yoke_context *ctx, uint64_t after, bool last,
 			struct targets *to)
 {
@@ -373,8 +374,8 @@ static int go_through(struct across *a, struct yoke_context *ctx, uint64_t after
 
 // ---- all contexts ----
 
-// Contexts in the order of their newest copies: cotangents in a context are complete once the copies
-// made of its values are done.
+// Contexts in the order of their newest copies: cotangents in a context are complete once the
+// copies made of its values are done.
 static int run(struct across *a)
 {
 	int err = 0;

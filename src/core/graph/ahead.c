@@ -13,8 +13,8 @@
 #include "graph/handle.h"
 
 // A value on this storage, in the given scope; takes the reference.
-static yoke_tensor *value_of(struct yoke_context *ctx, struct yk_scope *in, struct yk_storage *s, int dtype, int rank,
-			     const int64_t *dims)
+static yoke_tensor *value_of(struct yoke_context *ctx, struct yk_scope *in, struct yk_storage *s,
+			     int dtype, int rank, const int64_t *dims)
 {
 	struct yk_scope *scope = ctx->scopes.innermost;
 	ctx->scopes.innermost = in;
@@ -65,8 +65,9 @@ yoke_tensor *yk_share_bytes(struct yk_tensor *t, const void **at)
 	const char *host = t->ctx->device == t->ctx->cpu ? s->buffer->block->host : NULL;
 	if (!host || yk_is_packed(t)) {
 		yk_fail(YOKE_EUNSUPPORTED, "share: %s; read it instead",
-			yk_is_packed(t) ? "the variable is part of a pack, whose bytes are overwritten in place" :
-					  "the device's memory has no address on the host");
+			yk_is_packed(t) ?
+				"the variable is part of a pack, whose bytes are overwritten in place" :
+				"the device's memory has no address on the host");
 		return NULL;
 	}
 	s->refs++;
@@ -101,12 +102,14 @@ bool yk_prefetch_free(yoke_tensor *ahead)
 
 // Copies on the upload queue; *done is its event.  A value too large for the device is in place on
 // return, without event.
-static int bring(struct yoke_context *ctx, struct yk_storage *s, const void *from, struct yk_event **done)
+static int bring(struct yoke_context *ctx, struct yk_storage *s, const void *from,
+		 struct yk_event **done)
 {
 	struct yk_queue *q = s->buffer->host ? ctx->queues.cpu : ctx->queues.up;
 	struct yk_event *e = NULL;
 	yk_work_begin(ctx, q);
-	int err = q->device->ops->put(q->handle, s->buffer->block->segment, yk_storage_at(s), from, s->bytes);
+	int err = q->device->ops->put(q->handle, s->buffer->block->segment, yk_storage_at(s), from,
+				      s->bytes);
 	if (!err && q != ctx->queues.cpu)
 		err = yk_event_mark(q, &e);
 	yk_work_end(ctx, q, YK_WORK_UP, NULL, s->bytes);
@@ -141,8 +144,8 @@ int yk_prefetch_fill(yoke_tensor *handle, const void *from, struct yk_event **do
 		yk_backend_detail(had, err, why, sizeof why);
 		if (yk_settle(ctx))
 			ctx->failure.reported = true; // by the error of this call
-		yk_fail(err, "%llu bytes could not be copied to %s: %s", (unsigned long long)t->storage->bytes,
-			ctx->device->id, why);
+		yk_fail(err, "%llu bytes could not be copied to %s: %s",
+			(unsigned long long)t->storage->bytes, ctx->device->id, why);
 	}
 	yk_leave(ctx);
 	return err;

@@ -32,7 +32,8 @@ int yk_op_fail(const struct yk_graph *g, int op, int code, const char *fmt, ...)
 static inline int reserve(struct yk_graph *g, const struct yk_call *c, uint32_t nout)
 {
 	if (g->max && g->nodes - g->settled >= g->max)
-		return yk_op_fail(g, c->op, YOKE_EGRAPH, "%zu operations are pending (graph.max); evaluate them",
+		return yk_op_fail(g, c->op, YOKE_EGRAPH,
+				  "%zu operations are pending (graph.max); evaluate them",
 				  g->nodes - g->settled);
 	if (yk_grow(&g->node, &g->node_cap, g->nodes + 1, sizeof *g->node) < 0 ||
 	    yk_grow(&g->value, &g->value_cap, g->values + nout, sizeof *g->value) < 0 ||

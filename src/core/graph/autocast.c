@@ -76,9 +76,11 @@ static int count_patterns(const char *list)
 	while (next_pattern(&list, pattern, sizeof pattern))
 		n++;
 	if (list[strspn(list, ", ")])
-		return yk_fail(YOKE_ERANGE, "autocast: the pattern \"%.40s..\" is longer than 255 bytes", list);
+		return yk_fail(YOKE_ERANGE,
+			       "autocast: the pattern \"%.40s..\" is longer than 255 bytes", list);
 	if (n > PATTERNS)
-		return yk_fail(YOKE_ERANGE, "autocast: %d patterns of scopes; %d are possible", n, PATTERNS);
+		return yk_fail(YOKE_ERANGE, "autocast: %d patterns of scopes; %d are possible", n,
+			       PATTERNS);
 	return n;
 }
 
@@ -88,7 +90,8 @@ static int set(struct yoke_context *ctx, int dtype, const char *keep)
 {
 	struct yk_autocast next = { .dtype = (uint8_t)dtype, .path = YK_NIL };
 	if (dtype && dtype != yoke_f16 && dtype != yoke_bf16)
-		return yk_fail(YOKE_EDTYPE, "autocast: to f16 or bf16, or off (YOKE_DTYPE_NONE), not %s",
+		return yk_fail(YOKE_EDTYPE,
+			       "autocast: to f16 or bf16, or off (YOKE_DTYPE_NONE), not %s",
 			       yoke_dtype_name(dtype));
 	if (keep && count_patterns(keep) < 0)
 		return yk_error_last();
@@ -125,8 +128,10 @@ int yk_autocast_end(struct yoke_context *ctx, const struct yk_autocast *former)
 	ctx->autocast.setting = *former;
 	for (int i = 0; !yoke_error_code() && next_pattern(&list, pattern, sizeof pattern); i++)
 		if (!(a.matched >> i & 1))
-			err = yk_fail(YOKE_EINVAL, "autocast: the pattern \"%s\" of what is kept in f32 named "
-				      "no scope that was used", pattern);
+			err = yk_fail(YOKE_EINVAL,
+				      "autocast: the pattern \"%s\" of what is kept in f32 named "
+				      "no scope that was used",
+				      pattern);
 	free(a.keep);
 	return err;
 }
@@ -226,17 +231,22 @@ yk_id yk_autocast_cast(struct yoke_context *ctx, yk_id x, int dtype)
 {
 	struct yk_graph *g = &ctx->graph;
 	struct yk_casts *c = &ctx->autocast.casts;
-	const bool weight = x != YK_BAD && x != YK_NIL && is_variable(ctx, x), look = c->n && weight;
+	const bool weight = x != YK_BAD && x != YK_NIL && is_variable(ctx, x),
+		   look = c->n && weight;
 	for (size_t i = 0; i < c->n && look; i++) { // usually requested in order
 		const size_t at = (c->next + i) % c->n;
 		const struct yk_tensor *t = yk_tensor(c->held[at], "autocast");
 		const struct yk_node *n = t && t->id != YK_NIL ? node_of(g, t->id) : NULL;
-		if (!n || n->op != YK_CAST || variable_of(ctx, yk_ins(g, n)[0]) != x || g->value[t->id].dtype != dtype)
+		if (!n || n->op != YK_CAST || variable_of(ctx, yk_ins(g, n)[0]) != x ||
+		    g->value[t->id].dtype != dtype)
 			continue;
 		c->next = at + 1;
 		return t->id;
 	}
-	return yk_cast(g, weight && dtype == yoke_f16 && g->value[x].dtype == yoke_f32 ? saturate(g, x) : x, dtype);
+	return yk_cast(
+		g,
+		weight && dtype == yoke_f16 && g->value[x].dtype == yoke_f32 ? saturate(g, x) : x,
+		dtype);
 }
 
 // The variable that node k casts to half precision, or YK_NIL.
@@ -244,7 +254,9 @@ static yk_id cast_of(const struct yoke_context *ctx, size_t k)
 {
 	const struct yk_graph *g = &ctx->graph;
 	const struct yk_node *n = &g->node[k];
-	return n->op == YK_CAST && is_half(g->value[n->out].dtype) ? variable_of(ctx, yk_ins(g, n)[0]) : YK_NIL;
+	return n->op == YK_CAST && is_half(g->value[n->out].dtype) ?
+		       variable_of(ctx, yk_ins(g, n)[0]) :
+		       YK_NIL;
 }
 
 int yk_autocast_hold(struct yoke_context *ctx)

@@ -225,7 +225,8 @@ static void visit(struct pass *s, uint32_t node)
 	bool by_products = false;
 	for (uint32_t i = 1; i < n.nout && !(row->flags & YK_F_ALL_RESULTS); i++)
 		by_products |= s->cot[n.out + i] != YK_NIL;
-	bool parts = yk_has_parts(g, n.op, yk_ins(g, &n), yk_attrs(g, &n)) && (!row->grad || by_products);
+	bool parts = yk_has_parts(g, n.op, yk_ins(g, &n), yk_attrs(g, &n)) &&
+		     (!row->grad || by_products);
 	if (row->flags & YK_F_FLAT)
 		return;
 	if (!row->grad && !parts) {
@@ -346,8 +347,8 @@ done:
 	return err;
 }
 
-int yk_backward(struct yk_graph *g, uint32_t ny, const yk_id *y, const yk_id *cot, uint32_t n, const yk_id *p,
-		yk_id *grads)
+int yk_backward(struct yk_graph *g, uint32_t ny, const yk_id *y, const yk_id *cot, uint32_t n,
+		const yk_id *p, yk_id *grads)
 {
 	size_t values = 0, nodes = 0;
 	bool any = false;

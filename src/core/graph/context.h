@@ -198,7 +198,8 @@ struct yk_graph_history {
 	size_t leftover;       // nodes that the last evaluation left pending
 	size_t grown;          // nodes that were new to the last evaluation
 	size_t collected;      // nodes in the graph after the last collection
-	size_t emptied;        // nodes that a step adds before the graph is emptied: a maximum that decays
+	// nodes that a step adds before the graph is emptied: a maximum that decays
+	size_t emptied;
 	uint64_t loose, bound; // bytes newly held by the graph alone; limit for a collection
 	struct yk_former *former; // earlier values of variables
 	size_t formers, former_cap;
@@ -337,8 +338,8 @@ void yk_observer_add(struct yoke_context *, struct yk_observer *);
 // an observer that is not in the list is ignored
 void yk_observer_remove(struct yoke_context *, struct yk_observer *);
 void yk_observers_begin(struct yoke_context *, struct yk_queue *);
-void yk_observers_end(struct yoke_context *, struct yk_queue *, enum yk_work_kind, const struct yk_plan *,
-		      uint64_t step_or_bytes);
+void yk_observers_end(struct yoke_context *, struct yk_queue *, enum yk_work_kind,
+		      const struct yk_plan *, uint64_t step_or_bytes);
 // Does an observer time each step?
 bool yk_is_timed(const struct yoke_context *);
 
@@ -413,8 +414,8 @@ struct yoke_context *yk_current_or_null(void);
 
 // Is it a context, dry or not, on this device?
 bool yk_context_has(const struct yoke_context *, const struct yk_device *);
-// The thread's context on a device: its current one, else the one it used last there, else a new one
-// that ends with the thread.  NULL with the error.
+// The thread's context on a device: its current one, else the one it used last there, else a new
+// one that ends with the thread.  NULL with the error.
 struct yoke_context *yk_context_on(struct yk_device *, bool dry);
 // A context on the dry counterpart of this device.
 struct yoke_context *yk_context_dry(struct yk_device *);
@@ -450,7 +451,8 @@ size_t yk_bytes_of(const struct yk_tensor *);
 // As i64 scalars: the seed combined with the scope's next ordinal, and the step.
 int yk_random_key(struct yoke_context *, yk_id *key, yk_id *step);
 // Copies a few bytes on the queue of the steps; the caller may reuse `from` at once.
-int yk_upload_to(struct yoke_context *, void *segment, uint64_t offset, const void *from, uint64_t bytes);
+int yk_upload_to(struct yoke_context *, void *segment, uint64_t offset, const void *from,
+		 uint64_t bytes);
 // Makes the tensor's pending value a root of the next evaluation.
 int yk_root(struct yk_tensor *);
 // reserves space, so that the next `more` roots cannot fail
@@ -468,7 +470,8 @@ struct yk_moved {
 	bool own;            // the link owns the source's handle
 	uint32_t version;    // of a source that is a variable
 	uint64_t serial;     // ascending in time: a source's own moves have lower numbers
-	yoke_tensor *source; // the application's handle of a value without history, or one of its own
+	// the application's handle of a value without history, or one of its own
+	yoke_tensor *source;
 };
 struct yk_moved *yk_moved_ref(struct yk_moved *); // NULL is fine
 void yk_moved_unref(struct yk_moved *);
@@ -483,13 +486,13 @@ yoke_tensor *yk_move(yoke_tensor *, struct yoke_context *to);
 // The gradients of m values, given their cotangents (NULL: 1), by n values: p are the handles of
 // `in`, for checks; NULL: stands for all values moved from other contexts.  An entry without a
 // gradient becomes YK_NIL.
-int yk_gradients(struct yoke_context *, int m, const yk_id *y, const yk_id *cot, int n, yoke_tensor *const *p,
-		 const yk_id *in, yk_id *out);
+int yk_gradients(struct yoke_context *, int m, const yk_id *y, const yk_id *cot, int n,
+		 yoke_tensor *const *p, const yk_id *in, yk_id *out);
 // Does the gradient of y by p go through yoke_to?
 bool yk_crosses(int m, yoke_tensor *const *y, int n, yoke_tensor *const *p);
 // yoke_grad_from for that case; cot NULL: 1.
-int yk_grad_across(int m, yoke_tensor *const *y, yoke_tensor *const *cot, int n, yoke_tensor *const *p,
-		   yoke_tensor **g);
+int yk_grad_across(int m, yoke_tensor *const *y, yoke_tensor *const *cot, int n,
+		   yoke_tensor *const *p, yoke_tensor **g);
 
 // ---- history ----
 
@@ -541,18 +544,20 @@ static inline bool yk_history_is_unused(const struct yoke_context *ctx)
 static inline bool yk_history_is_long(const struct yoke_context *ctx)
 {
 	const struct yk_graph_history *h = &ctx->history;
-	return ctx->graph.nodes >= 2 * (h->collected > h->emptied ? h->collected : h->emptied) + YK_SHORT;
+	return ctx->graph.nodes >=
+	       2 * (h->collected > h->emptied ? h->collected : h->emptied) + YK_SHORT;
 }
 // Records, in the leaves of the results of n nodes (ascending), the tensors from which they were
 // computed.
 int yk_past_note(struct yoke_context *, size_t n, const uint32_t *node);
 void yk_past_unref(struct yk_past *); // NULL is fine
-// The nodes, up to this one, that its gradient reaches, one byte each; the caller frees it.  NULL: no
-// memory.
+// The nodes, up to this one, that its gradient reaches, one byte each; the caller frees it.  NULL:
+// no memory.
 uint8_t *yk_reached(const struct yk_graph *, uint32_t node);
 // ERELEASED where the gradient of y by one of p (values `in`) would pass through a value whose
 // history was dropped, or would be 0 only because p has a new version.
-int yk_past_check(const struct yoke_context *, yk_id y, uint32_t n, yoke_tensor *const *p, const yk_id *in);
+int yk_past_check(const struct yoke_context *, yk_id y, uint32_t n, yoke_tensor *const *p,
+		  const yk_id *in);
 
 // Blocks begin at multiples of this, in bytes, within a segment; the device aligns the segment
 // itself.
@@ -569,10 +574,12 @@ static inline bool yk_is_hosts(const struct yoke_context *ctx, uint64_t bytes)
 }
 // A buffer for use on a queue of the context; in CPU memory, for the CPU's queue, if too large or
 // if `host`.
-int yk_buffer_new(struct yoke_context *, uint64_t bytes, bool host, struct yk_queue *, struct yk_buffer **);
+int yk_buffer_new(struct yoke_context *, uint64_t bytes, bool host, struct yk_queue *,
+		  struct yk_buffer **);
 void yk_buffer_unref(struct yk_buffer *); // NULL is fine
 // A storage with its own buffer.
-int yk_storage_new(struct yoke_context *, uint64_t bytes, bool host, struct yk_queue *, struct yk_storage **);
+int yk_storage_new(struct yoke_context *, uint64_t bytes, bool host, struct yk_queue *,
+		   struct yk_storage **);
 static inline bool yk_lies_on_host(const struct yk_storage *s)
 {
 	return s->buffer && s->buffer->host;
@@ -603,7 +610,8 @@ static inline bool yk_is_wrapped(const struct yk_storage *s)
 // plan serves all addresses; other devices use only aligned memory.
 static inline bool yk_is_skewed(const struct yk_leaf *l)
 {
-	return l->kind == YK_LEAF_STORAGE && yk_is_wrapped(l->storage) && l->storage->ctx->device == l->storage->ctx->cpu;
+	return l->kind == YK_LEAF_STORAGE && yk_is_wrapped(l->storage) &&
+	       l->storage->ctx->device == l->storage->ctx->cpu;
 }
 // Counts bytes that only the graph still holds.
 static inline void yk_storage_loose(const struct yk_storage *s)
@@ -613,8 +621,8 @@ static inline void yk_storage_loose(const struct yk_storage *s)
 }
 // A storage on the caller's memory.  EUNSUPPORTED, not recorded as an error: the device cannot use
 // the memory directly; free_fn was not called.
-int yk_wrap(struct yoke_context *, int dtype, void *memory, uint64_t bytes, void (*free_fn)(void *), void *arg,
-	    struct yk_storage **);
+int yk_wrap(struct yoke_context *, int dtype, void *memory, uint64_t bytes, void (*free_fn)(void *),
+	    void *arg, struct yk_storage **);
 void yk_wrapped_free(struct yoke_context *, struct yk_wrapped *);
 
 // ---- version.c: versions of variables ----

@@ -133,8 +133,9 @@ static int settle(struct yoke_context *ctx, int stream, const char *where)
 		l.since[YK_STREAM_DEVICE] = whole_steps(ctx, stream);
 	l.since[stream] = f.since;
 	if (stream == YK_STREAM_UP || stream == YK_STREAM_DOWN)
-		snprintf(culprit, sizeof culprit, "a copy %s %s (%s)", stream == YK_STREAM_UP ? "to" : "from",
-			 ctx->device->id, ctx->device->info.name);
+		snprintf(culprit, sizeof culprit, "a copy %s %s (%s)",
+			 stream == YK_STREAM_UP ? "to" : "from", ctx->device->id,
+			 ctx->device->info.name);
 	else if (stream == YK_STREAM_RANKS)
 		snprintf(culprit, sizeof culprit, "a collective");
 	else
@@ -180,10 +181,12 @@ void yk_upload_poll(struct yoke_context *ctx)
 int yk_settle_at(struct yoke_context *ctx, const char *where)
 {
 	yk_upload_poll(ctx);
-	static const int order[] = { YK_STREAM_UP, YK_STREAM_RANKS, YK_STREAM_DEVICE, YK_STREAM_CPU, YK_STREAM_DOWN };
+	static const int order[] = { YK_STREAM_UP, YK_STREAM_RANKS, YK_STREAM_DEVICE, YK_STREAM_CPU,
+				     YK_STREAM_DOWN };
 	int code = 0;
 	for (int i = 0; i < YK_STREAMS && !code; i++)
-		if (order[i] == YK_STREAM_DEVICE || ctx->stream[order[i]].queue != ctx->queues.steps)
+		if (order[i] == YK_STREAM_DEVICE ||
+		    ctx->stream[order[i]].queue != ctx->queues.steps)
 			code = settle(ctx, order[i], where);
 	return code;
 }

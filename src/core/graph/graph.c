@@ -93,7 +93,8 @@ bool yk_has_number(int dtype, double value)
 		[yoke_i32] = { -0x1p31, 0x1p31 }, [yoke_i64] = { -0x1p63, 0x1p63 },
 		[yoke_bool] = { 0, 2 },
 	};
-	return yk_is_float(dtype) || (value >= bound[dtype][0] && value < bound[dtype][1] && value == trunc(value));
+	return yk_is_float(dtype) ||
+	       (value >= bound[dtype][0] && value < bound[dtype][1] && value == trunc(value));
 }
 
 static int64_t saturate(double x, int64_t min, int64_t max)

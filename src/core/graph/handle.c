@@ -35,7 +35,8 @@ yoke_tensor *yk_handle(const struct yk_tensor *t)
 	uint64_t g = atomic_load_explicit(&t->generation, memory_order_relaxed);
 	uint64_t n = t->index | (g & ((1u << YK_GENERATION_BITS) - 1)) << YK_INDEX_BITS;
 	if (YK_HANDLE_WIDE)
-		n |= (uint64_t)(t->op < YK_OPS ? t->op : YK_OPS) << OP_AT | (uint64_t)t->kind << KIND_AT;
+		n |= (uint64_t)(t->op < YK_OPS ? t->op : YK_OPS) << OP_AT |
+		     (uint64_t)t->kind << KIND_AT;
 	return (yoke_tensor *)(uintptr_t)n;
 }
 
@@ -140,7 +141,9 @@ static unsigned next_generation(struct yk_tensor *t)
 }
 
 // Initial values of the members between id and dims.
-static const struct yk_tensor blank = { .id = YK_NIL, .leaf = YK_NIL, .root = YK_NIL, .chain = YK_NIL };
+static const struct yk_tensor blank = {
+	.id = YK_NIL, .leaf = YK_NIL, .root = YK_NIL, .chain = YK_NIL
+};
 
 struct yk_tensor *yk_slot_alloc(struct yoke_context *ctx, int kind, int op)
 {
@@ -152,7 +155,8 @@ struct yk_tensor *yk_slot_alloc(struct yoke_context *ctx, int kind, int op)
 		return NULL;
 	}
 	ctx->handles.free = t->next;
-	memcpy(&t->id, &blank.id, offsetof(struct yk_tensor, dims) - offsetof(struct yk_tensor, id));
+	memcpy(&t->id, &blank.id,
+	       offsetof(struct yk_tensor, dims) - offsetof(struct yk_tensor, id));
 	t->kind = (uint8_t)kind;
 	t->op = (uint16_t)op;
 	next_generation(t);

@@ -33,11 +33,13 @@ static inline bool yk_is_generation(const yoke_tensor *t, unsigned generation)
 static inline struct yk_tensor *yk_slot_of(const yoke_tensor *t)
 {
 	const uint64_t i = yk_handle_field(t, 0, YK_INDEX_BITS);
-	struct yk_tensor *chunk = atomic_load_explicit(&yk_slot_chunk[i / YK_SLOT_CHUNK], memory_order_acquire);
+	struct yk_tensor *chunk =
+		atomic_load_explicit(&yk_slot_chunk[i / YK_SLOT_CHUNK], memory_order_acquire);
 	return chunk ? &chunk[i % YK_SLOT_CHUNK] : NULL;
 }
 
-// The tensor of a handle, or NULL if it is gone.  Inline, because each call does it for each operand.
+// The tensor of a handle, or NULL if it is gone.  Inline, because each call does it for each
+// operand.
 static inline struct yk_tensor *yk_tensor_or_null(const yoke_tensor *t)
 {
 	struct yk_tensor *s = yk_slot_of(t);
@@ -68,7 +70,8 @@ struct yk_tensor *yk_tensor_in(const struct yoke_context *, const yoke_tensor *)
 yoke_tensor *yk_handle(const struct yk_tensor *);
 static inline struct yk_origin yk_origin_of(const struct yk_tensor *t)
 {
-	return t->origin.handle ? t->origin : (struct yk_origin){ (uintptr_t)yk_handle(t), t->version };
+	return t->origin.handle ? t->origin :
+				  (struct yk_origin){ (uintptr_t)yk_handle(t), t->version };
 }
 
 // A new tensor in a slot of the context, in no list; zero except ctx, kind, op and the ids, which

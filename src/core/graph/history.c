@@ -109,8 +109,8 @@ static void find_leads(struct collection *c, struct yk_tensor *t)
 {
 	const yk_id v = yk_version_of(t);
 	if (v != YK_NIL && yk_is_float(c->ctx->graph.value[v].dtype))
-		c->leads[c->ctx->graph.value[v].node] |= LEADS_TARGET | LEADS_NAMED |
-							     (t->kind == YK_VARIABLE ? LEADS_VERSION : 0);
+		c->leads[c->ctx->graph.value[v].node] |=
+			LEADS_TARGET | LEADS_NAMED | (t->kind == YK_VARIABLE ? LEADS_VERSION : 0);
 }
 
 // Does the value have no bytes, and can it not be recomputed?
@@ -186,7 +186,8 @@ static void spread_leads(struct collection *c)
 		if (l && l->past)
 			*to |= LEADS_PAST;
 		if (l && (yk_moved_lives(l->moved) || (l->handle && yk_is_alive(l->handle))))
-			*to |= yk_leaf_is_named(c->ctx, l) ? LEADS_TARGET | LEADS_NAMED : LEADS_TARGET;
+			*to |= yk_leaf_is_named(c->ctx, l) ? LEADS_TARGET | LEADS_NAMED :
+							     LEADS_TARGET;
 		for (uint32_t i = 0; i < n->nin && yk_differentiable(g, n); i++) {
 			const yk_id v = yk_ins(g, n)[i];
 			if (v == YK_NIL || !yk_is_float(g->value[v].dtype))
@@ -210,9 +211,11 @@ static bool becomes_leaf(const struct collection *c, uint32_t k)
 {
 	const struct yk_graph *g = &c->ctx->graph;
 	const struct yk_node *n = &g->node[k];
-	const uint8_t leads = c->leads[k], through = leads & LEADS_VERSION ? LEADS_THROUGH_NAMED : LEADS_THROUGH;
+	const uint8_t leads = c->leads[k],
+		      through = leads & LEADS_VERSION ? LEADS_THROUGH_NAMED : LEADS_THROUGH;
 	const bool lost = leads & LEADS_VERSION && leads & LEADS_LOST;
-	return n->op != YK_LEAF && (lost || yk_is_made(g, n, c->need[k])) && (c->cut || !(leads & through));
+	return n->op != YK_LEAF && (lost || yk_is_made(g, n, c->need[k])) &&
+	       (c->cut || !(leads & through));
 }
 
 static void find_needed(struct collection *c)

@@ -70,8 +70,8 @@ static int put(struct yk_queue *q, struct bytes to, const void *from, uint64_t b
 }
 
 // Copies a chunk into pinned memory and uploads it from there, without waiting.
-static int upload_chunk(struct yoke_context *ctx, struct yk_queue *q, struct bytes to, const void *from,
-			uint64_t bytes, struct yk_event **done)
+static int upload_chunk(struct yoke_context *ctx, struct yk_queue *q, struct bytes to,
+			const void *from, uint64_t bytes, struct yk_event **done)
 {
 	struct yk_staging *s = &ctx->uploads.staging[ctx->uploads.staged % 4];
 	int err = 0;
@@ -135,7 +135,8 @@ static int upload(struct yoke_context *ctx, struct yk_queue *q, const struct yk_
 	return upload_staged(ctx, q, to, from, bytes, done);
 }
 
-int yk_upload_to(struct yoke_context *ctx, void *segment, uint64_t offset, const void *from, uint64_t bytes)
+int yk_upload_to(struct yoke_context *ctx, void *segment, uint64_t offset, const void *from,
+		 uint64_t bytes)
 {
 	struct yk_event *done = NULL;
 	int err = upload_chunk(ctx, ctx->queues.steps, (struct bytes){ segment, offset }, from,
@@ -153,7 +154,8 @@ static int write_storage(struct yk_storage *s, struct yk_queue *q, const void *d
 	if (!data && !s->bytes)
 		return 0;
 	if (!data)
-		return yk_queue_fill(q, s->buffer->block->segment, yk_storage_at(s), s->bytes, "", 1);
+		return yk_queue_fill(q, s->buffer->block->segment, yk_storage_at(s), s->bytes, "",
+				     1);
 	struct yk_event *done;
 	yk_work_begin(ctx, q);
 	int err = upload(ctx, q, s, data, s->bytes, &done);
@@ -348,10 +350,12 @@ int yoke_place(yoke_tensor *handle, int where)
 	const size_t bytes = yk_bytes_of(t);
 	void *data = NULL;
 	if (where != YOKE_ON_DEVICE && where != YOKE_ON_HOST)
-		err = yk_fail(YOKE_EINVAL, "place: variable %s: %d is neither YOKE_ON_DEVICE nor YOKE_ON_HOST",
+		err = yk_fail(YOKE_EINVAL,
+			      "place: variable %s: %d is neither YOKE_ON_DEVICE nor YOKE_ON_HOST",
 			      name_of(t), where);
 	else if (yk_is_packed(t))
-		err = yk_fail(YOKE_EINVAL, "place: variable %s is part of a pack, and packs cannot be moved",
+		err = yk_fail(YOKE_EINVAL,
+			      "place: variable %s is part of a pack, and packs cannot be moved",
 			      name_of(t));
 	else if (!(data = malloc(bytes + !bytes)))
 		err = yk_fail(YOKE_ENOMEM, "place: no memory for %zu bytes", bytes);
@@ -518,9 +522,11 @@ static yk_id storage_leaf(struct yk_tensor *t)
 yk_id yk_value_of_any(struct yoke_context *ctx, struct yk_tensor *t, int dtype)
 {
 	if (t->ctx != ctx) {
-		yk_op_fail(&ctx->graph, YK_LEAF, YOKE_ECONTEXT,
-			   "an operand on %s belongs to another context than one on %s; copy it with "
-			   "yoke_to(tensor, \"%s\")", t->ctx->device->id, ctx->device->id, ctx->device->id);
+		yk_op_fail(
+			&ctx->graph, YK_LEAF, YOKE_ECONTEXT,
+			"an operand on %s belongs to another context than one on %s; copy it with "
+			"yoke_to(tensor, \"%s\")",
+			t->ctx->device->id, ctx->device->id, ctx->device->id);
 		return YK_BAD;
 	}
 	if (t->kind == YK_LITERAL && yk_check_literal(&ctx->graph, dtype, t->scalar) < 0)
@@ -543,7 +549,8 @@ yk_id yk_value_of_any(struct yoke_context *ctx, struct yk_tensor *t, int dtype)
 yk_id yk_operand(struct yoke_context *ctx, const yoke_tensor *handle, int dtype)
 {
 	if (!handle) // caused by an earlier error, whose code is kept
-		yk_op_fail(&ctx->graph, YK_LEAF, yoke_error_code() ? yoke_error_code() : YOKE_EINVAL,
+		yk_op_fail(&ctx->graph, YK_LEAF,
+			   yoke_error_code() ? yoke_error_code() : YOKE_EINVAL,
 			   "an operand is NULL; optional ones are YOKE_NONE");
 	if (!handle)
 		return YK_BAD;
@@ -564,12 +571,15 @@ int yk_random_key(struct yoke_context *ctx, yk_id *key, yk_id *step)
 		p->turn = p->setting == ctx->random.setting ? p->turn + 1 : 0;
 		p->setting = ctx->random.setting;
 	}
-	const uint64_t call = p->calls++, length = strlen(p->name), ordinal = yk_hash(p->name, length, call);
+	const uint64_t call = p->calls++, length = strlen(p->name),
+		       ordinal = yk_hash(p->name, length, call);
 	*key = leaf_new(ctx, YK_SCALAR,
-			&(struct yk_leaf){ .kind = YK_LEAF_SEED,
-					   .dtype = yoke_i64,
-					   .ordinal = ordinal,
-					   .bits = ctx->random.seed ^ yk_hash(p->name, length, call | (uint64_t)p->turn << 32) },
+			&(struct yk_leaf){
+				.kind = YK_LEAF_SEED,
+				.dtype = yoke_i64,
+				.ordinal = ordinal,
+				.bits = ctx->random.seed ^
+					yk_hash(p->name, length, call | (uint64_t)p->turn << 32) },
 			&(struct yk_value){ .dtype = yoke_i64 });
 	bool there = ctx->random.step_epoch == ctx->history.epoch;
 	if (there) // reuse the leaf only if it was not read yet

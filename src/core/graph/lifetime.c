@@ -21,8 +21,10 @@ YK_PARAM(graph_warn, "graph.warn", YK_INT, "65536", "pending operations that are
 	 .max = INT64_MAX);
 YK_PARAM(graph_max, "graph.max", YK_INT, "1048576", "pending operations allowed; 0: any number",
 	 .max = INT64_MAX);
-YK_PARAM(graph_handles, "graph.handles", YK_INT, "10000", "handles outside of scopes, but for variables, that are warned "
-	 "about once; 0: never", .max = INT64_MAX);
+YK_PARAM(graph_handles, "graph.handles", YK_INT, "10000",
+	 "handles outside of scopes, but for variables, that are warned "
+	 "about once; 0: never",
+	 .max = INT64_MAX);
 YK_PARAM(eager_setting, "eager", YK_BOOL, "0",
 	 "launch each operation as it is recorded and wait for it, so that errors appear at the "
 		"call");
@@ -293,8 +295,8 @@ struct yoke_context *yk_context_on(struct yk_device *d, bool dry)
 		return d ? current : NULL;
 	pthread_mutex_lock(&all.lock);
 	for (struct yoke_context *c = all.first; c; c = c->access.next)
-		if (c->access.user == thread_number() && c->mode.dry == dry && yk_context_has(c, d) &&
-		    (!found || found->access.used < c->access.used))
+		if (c->access.user == thread_number() && c->mode.dry == dry &&
+		    yk_context_has(c, d) && (!found || found->access.used < c->access.used))
 			found = c;
 	pthread_mutex_unlock(&all.lock);
 	return found ? found : own(context_new(d, dry));
@@ -303,7 +305,8 @@ struct yoke_context *yk_context_on(struct yk_device *d, bool dry)
 yoke_context *yoke_context_on(const char *device)
 {
 	const bool dry = current && current->mode.dry;
-	return yk_require(device, "name of a device") ? NULL : yk_context_on(yk_device_named(device), dry);
+	return yk_require(device, "name of a device") ? NULL :
+							yk_context_on(yk_device_named(device), dry);
 }
 
 const char *yoke_device_name(int i)
@@ -313,7 +316,8 @@ const char *yoke_device_name(int i)
 
 yoke_context *yoke_context_new_on(const char *device)
 {
-	return yk_require(device, "name of a device") ? NULL : context_new(yk_device_named(device), false);
+	return yk_require(device, "name of a device") ? NULL :
+							context_new(yk_device_named(device), false);
 }
 
 void yoke_context_free(yoke_context *ctx)

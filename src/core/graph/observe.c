@@ -72,7 +72,8 @@ int yk_range_pop(struct yoke_context *ctx)
 {
 	struct yk_range_open *r = ctx->observe.range;
 	if (!r)
-		return yk_fail(YOKE_EINVAL, "range_pop: no range is open; each pop ends one yoke_range_push");
+		return yk_fail(YOKE_EINVAL,
+			       "range_pop: no range is open; each pop ends one yoke_range_push");
 	yk_profiler_pop(ctx);
 	notify(ctx, r->path, false);
 	ctx->observe.range = r->outer;

@@ -155,7 +155,8 @@ static inline uint32_t yk_nout(const struct yk_op_def *row, const struct yk_call
 
 // Is the call decomposed?  A recurrence (SCAN_MAP) is only if it has few steps.
 enum { YK_SCAN_PARTS = 64 };
-static inline bool yk_has_parts(const struct yk_graph *g, int op, const yk_id *in, const union yoke_attr *attr)
+static inline bool yk_has_parts(const struct yk_graph *g, int op, const yk_id *in,
+				const union yoke_attr *attr)
 {
 	return yk_op_def(op)->decompose &&
 	       (op != YK_SCAN_MAP || g->value[in[0]].dims[yk_scanned(attr).axis] <= YK_SCAN_PARTS);
@@ -177,9 +178,9 @@ static inline bool yk_differentiable(const struct yk_graph *g, const struct yk_n
 static inline bool yk_is_linear(const struct yk_node *n)
 {
 	const struct yk_op_def *row = yk_op_def(n->op);
-	return n->op == YK_ADD || n->op == YK_SUB || n->op == YK_NEG || n->op == YK_SUM || n->op == YK_CAST ||
-	       n->op == YK_SLICE_UPDATE_AT || n->op == YK_SCATTER_SET || n->op == YK_BARRIER || row->flags & YK_F_VIEW ||
-	       row->code == YOKE_OP_MOVE;
+	return n->op == YK_ADD || n->op == YK_SUB || n->op == YK_NEG || n->op == YK_SUM ||
+	       n->op == YK_CAST || n->op == YK_SLICE_UPDATE_AT || n->op == YK_SCATTER_SET ||
+	       n->op == YK_BARRIER || row->flags & YK_F_VIEW || row->code == YOKE_OP_MOVE;
 }
 
 // Fails with the name of the running public call, else of the op, then the scope and a formatted
@@ -189,8 +190,8 @@ int yk_op_fail(const struct yk_graph *, int op, int code, const char *fmt, ...)
 
 // Gradients g of p[0..n-1], given cotangents cot of y[0..ny-1] (NULL: 1); YK_NIL where no y depends
 // on p.
-int yk_backward(struct yk_graph *, uint32_t ny, const yk_id *y, const yk_id *cot, uint32_t n, const yk_id *p,
-		yk_id *g);
+int yk_backward(struct yk_graph *, uint32_t ny, const yk_id *y, const yk_id *cot, uint32_t n,
+		const yk_id *p, yk_id *g);
 
 // Is this a valid program, without INDEX and RAND, in which each instruction reads earlier ones?
 bool yk_is_program(const struct yoke_map *);

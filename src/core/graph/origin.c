@@ -86,7 +86,9 @@ static int add_source(struct search *s, yk_id v, struct yk_origin o)
 
 static int add_former(struct search *s, yk_id v, const yoke_tensor *variable)
 {
-	return yk_is_alive(variable) ? add_source(s, v, (struct yk_origin){ bits_of(variable), FORMER }) : 0;
+	return yk_is_alive(variable) ?
+		       add_source(s, v, (struct yk_origin){ bits_of(variable), FORMER }) :
+		       0;
 }
 
 static int add_tensors(struct search *s, const struct yk_tensor *t)
@@ -98,7 +100,8 @@ static int add_tensors(struct search *s, const struct yk_tensor *t)
 			continue;
 		err = add_source(s, v, yk_origin_of(t));
 		if (!err && t->origin.handle)
-			err = add_source(s, v, (struct yk_origin){ bits_of(yk_handle(t)), t->version });
+			err = add_source(s, v,
+					 (struct yk_origin){ bits_of(yk_handle(t)), t->version });
 	}
 	return err;
 }
@@ -185,7 +188,8 @@ static uint64_t mask_of(const struct yk_past *p, const struct yk_origin *first, 
 
 // For each listed node, stores a word: the origins first .. first + WORD - 1 that it was computed
 // from.  *source is the index of the first origin's sources; afterwards, of the next word's.
-static void follow(struct search *s, size_t first, size_t *source, size_t n, const uint32_t *node, uint64_t *word, size_t step)
+static void follow(struct search *s, size_t first, size_t *source, size_t n, const uint32_t *node,
+		   uint64_t *word, size_t step)
 {
 	const struct yk_graph *g = &s->ctx->graph;
 	const size_t count = s->origins - first < WORD ? s->origins - first : WORD;
@@ -193,7 +197,9 @@ static void follow(struct search *s, size_t first, size_t *source, size_t n, con
 	uint64_t mask = 0;
 	memset(s->bits, 0, (node[n - 1] + (size_t)1) * sizeof *s->bits);
 	for (size_t i = 0; i < count; i++)
-		for (; *source < s->sources && !ascending(&s->source[*source].of, &s->origin[first + i]); ++*source)
+		for (; *source < s->sources &&
+		       !ascending(&s->source[*source].of, &s->origin[first + i]);
+		     ++*source)
 			if (s->source[*source].node <= node[n - 1])
 				s->bits[s->source[*source].node] |= (uint64_t)1 << i;
 	for (uint32_t k = 0, at = 0; k <= node[n - 1]; k++) {
@@ -207,7 +213,8 @@ static void follow(struct search *s, size_t first, size_t *source, size_t n, con
 		if (l && l->past)
 			before = mask;
 		for (uint32_t i = 0; yk_differentiable(g, of) && i < of->nin; i++)
-			if (yk_ins(g, of)[i] != YK_NIL && yk_is_float(g->value[yk_ins(g, of)[i]].dtype))
+			if (yk_ins(g, of)[i] != YK_NIL &&
+			    yk_is_float(g->value[yk_ins(g, of)[i]].dtype))
 				before |= s->bits[g->value[yk_ins(g, of)[i]].node];
 		s->bits[k] |= before;
 		if (k == node[at])
@@ -232,7 +239,8 @@ static struct yk_past *past_of(const struct search *s, const uint64_t *word, siz
 
 // Stores each node's words, as a list, in the leaves of its results; consecutive nodes often share
 // a list.
-static int note(const struct search *s, size_t n, const uint32_t *node, const uint64_t *word, size_t words)
+static int note(const struct search *s, size_t n, const uint32_t *node, const uint64_t *word,
+		size_t words)
 {
 	const struct yk_graph *g = &s->ctx->graph;
 	struct yk_past *p = NULL;
@@ -315,10 +323,11 @@ static int refuse(const struct yoke_context *ctx, const struct yk_leaf *l)
 static int refuse_former(const struct yoke_context *ctx, uint64_t handle)
 {
 	const struct yk_tensor *t = yk_tensor_in(ctx, (const yoke_tensor *)(uintptr_t)handle);
-	return yk_fail(YOKE_ERELEASED,
-		       "grad: it depends on variable %s as it was before, which has a new version by now; take "
-		       "gradients before yoke_assign and yoke_put, and within the scope of the assignment",
-		       t && t->name ? t->name : "unnamed");
+	return yk_fail(
+		YOKE_ERELEASED,
+		"grad: it depends on variable %s as it was before, which has a new version by now; take "
+		"gradients before yoke_assign and yoke_put, and within the scope of the assignment",
+		t && t->name ? t->name : "unnamed");
 }
 
 struct requested { // a tensor that the gradient is with respect to
@@ -353,7 +362,8 @@ static bool is_former(const struct requested *of, size_t n, uint64_t handle)
 
 // Is the gradient through a leaf refused because it is by a tensor's current version (or, if
 // `former`, an earlier one)?
-static int check_leaf(const struct yoke_context *ctx, const struct yk_leaf *l, const struct requested *of, size_t n, bool former)
+static int check_leaf(const struct yoke_context *ctx, const struct yk_leaf *l,
+		      const struct requested *of, size_t n, bool former)
 {
 	int err = 0;
 	for (uint32_t i = 0; l->past && i < l->past->n && !err; i++) {
@@ -381,7 +391,8 @@ int yk_past_check(const struct yoke_context *ctx, yk_id y, uint32_t n, yoke_tens
 		const struct yk_tensor *t = yk_tensor_in(ctx, p[i]);
 		const uint32_t k = g->value[in[i]].node;
 		const bool depends = k <= g->value[y].node && reached[k];
-		of[m++] = (struct requested){ { bits_of(p[i]), t ? t->version : 0 }, .depends = depends };
+		of[m++] = (struct requested){ { bits_of(p[i]), t ? t->version : 0 },
+					      .depends = depends };
 		if (t && t->origin.handle)
 			of[m++] = (struct requested){ t->origin, .depends = depends, .same = true };
 		all &= depends;

@@ -101,21 +101,25 @@ static uint64_t aligned(uint64_t bytes)
 	return (bytes + !bytes + YK_ALIGN - 1) / YK_ALIGN * YK_ALIGN;
 }
 
-static int check(const struct yoke_context *ctx, const yoke_tensor *handle, int i, struct yk_tensor **to)
+static int check(const struct yoke_context *ctx, const yoke_tensor *handle, int i,
+		 struct yk_tensor **to)
 {
 	if (!handle || handle == YOKE_NONE)
-		return yk_fail(YOKE_EINVAL, "pack: variable %d is %s", i, handle ? "YOKE_NONE" : "NULL");
+		return yk_fail(YOKE_EINVAL, "pack: variable %d is %s", i,
+			       handle ? "YOKE_NONE" : "NULL");
 	struct yk_tensor *t = *to = yk_tensor(handle, "pack");
 	if (!t)
 		return yk_error_last();
 	if (t->ctx != ctx)
-		return yk_fail(YOKE_ECONTEXT, "pack: tensor %d (%s) belongs to another context", i, name_of(t));
+		return yk_fail(YOKE_ECONTEXT, "pack: tensor %d (%s) belongs to another context", i,
+			       name_of(t));
 	if (t->kind != YK_VARIABLE)
 		return yk_fail(YOKE_EINVAL, "pack: tensor %d is no variable%s", i,
 			       t->storage && yk_is_wrapped(t->storage) ?
 				       ", but memory given to yoke_wrap" : "");
 	if (yk_is_pending(t))
-		return yk_fail(YOKE_EINVAL, "pack: variable %d (%s) has a pending value; evaluate it before", i,
+		return yk_fail(YOKE_EINVAL,
+			       "pack: variable %d (%s) has a pending value; evaluate it before", i,
 			       name_of(t));
 	return t->storage->failed ? yk_failure_of(t) : 0;
 }
@@ -125,12 +129,15 @@ static int check_variables(struct yk_tensor *const *var, int n)
 {
 	for (int i = 0; i < n; i++)
 		if (var[i]->host)
-			return yk_fail(YOKE_EINVAL, "pack: variable %s is placed in the host's memory", name_of(var[i]));
+			return yk_fail(YOKE_EINVAL,
+				       "pack: variable %s is placed in the host's memory",
+				       name_of(var[i]));
 	return yk_lists_once((size_t)n, var, "pack");
 }
 
 // Adds up the bytes.
-static int check_size(const struct yoke_context *ctx, struct yk_tensor *const *var, int n, uint64_t *bytes)
+static int check_size(const struct yoke_context *ctx, struct yk_tensor *const *var, int n,
+		      uint64_t *bytes)
 {
 	bool fits = true;
 	*bytes = 0;
@@ -179,7 +186,8 @@ static void move_leaves(const struct yk_tensor *t, struct yk_storage *to)
 		move_leaf(t, &ctx->leaves.at[i], to);
 }
 
-static int pack(struct yoke_context *ctx, struct yk_tensor *const *var, int n, struct yk_storage **to)
+static int pack(struct yoke_context *ctx, struct yk_tensor *const *var, int n,
+		struct yk_storage **to)
 {
 	uint64_t bytes, at = 0;
 	struct yk_buffer *b;
@@ -193,14 +201,15 @@ static int pack(struct yoke_context *ctx, struct yk_tensor *const *var, int n, s
 	}
 	bool had = yoke_error_code() != 0;
 	char why[400];
-	if (!err && (err = fill(b, var, n, bytes, to)) == YOKE_ENOMEM && yk_pool_make_room(ctx->device)) {
+	if (!err && (err = fill(b, var, n, bytes, to)) == YOKE_ENOMEM &&
+	    yk_pool_make_room(ctx->device)) {
 		yk_backend_detail(had, err, why, sizeof why);
 		err = fill(b, var, n, bytes, to);
 	}
 	if (err && to[n - 1]) {
 		yk_backend_detail(had, err, why, sizeof why);
-		err = yk_fail(err, "pack: %llu bytes could not be copied on %s: %s", (unsigned long long)bytes,
-			      ctx->device->id, why);
+		err = yk_fail(err, "pack: %llu bytes could not be copied on %s: %s",
+			      (unsigned long long)bytes, ctx->device->id, why);
 	}
 	for (int i = 0; i < n; i++) {
 		if (err) {

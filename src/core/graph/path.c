@@ -76,7 +76,8 @@ uint32_t yk_path_get(struct yk_paths *p, uint32_t parent, const char *name)
 		return parent;
 	// scopes usually follow each other as in the previous step
 	const uint32_t guess = p->path[p->last].then;
-	if (guess && p->path[guess].parent == parent && !strcmp(p->path[guess].name + p->path[guess].own, name))
+	if (guess && p->path[guess].parent == parent &&
+	    !strcmp(p->path[guess].name + p->path[guess].own, name))
 		return p->last = guess;
 	const uint32_t got = find(p, parent, name);
 	if (got != YK_NIL)

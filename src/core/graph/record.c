@@ -49,14 +49,16 @@ static int dtype_of_numbers(int n, struct yk_tensor *const *h)
 
 // Mixed precision: the dtype that each operand is cast to, 0: no cast; returns that of literals, 0:
 // see above.
-static int dtypes_wanted(struct yoke_context *ctx, int op, int n, struct yk_tensor *const *h, uint8_t *want)
+static int dtypes_wanted(struct yoke_context *ctx, int op, int n, struct yk_tensor *const *h,
+			 uint8_t *want)
 {
 	for (int i = 0; i < n; i++)
 		want[i] = h[i] ? h[i]->dtype : 0;
 	return yk_autocast_dtypes(ctx, op, n, want);
 }
 
-struct yk_rec yk_rec_begin_as(const char *call, int op, unsigned optional, int n, yoke_tensor *const *t)
+struct yk_rec yk_rec_begin_as(const char *call, int op, unsigned optional, int n,
+			      yoke_tensor *const *t)
 {
 	static struct yk_graph nowhere; // never written: YK_BAD operands append nothing
 	struct yk_rec r;
@@ -115,7 +117,8 @@ yoke_tensor *yk_rec_end_with(struct yk_rec *r, yk_id first, int n, const struct 
 {
 	bool good = first != YK_BAD;
 	for (int i = 0; i < n && good; i++)
-		good = !more[i].to || (more[i].value != YK_BAD && (*more[i].to = yk_handle_of(r->ctx, more[i].value)));
+		good = !more[i].to || (more[i].value != YK_BAD &&
+				       (*more[i].to = yk_handle_of(r->ctx, more[i].value)));
 	for (int i = 0; i < n && !good; i++)
 		if (more[i].to)
 			*more[i].to = NULL;
@@ -127,7 +130,8 @@ bool yk_rec_reals(struct yk_rec *r, int n)
 	// checked like the operands of a floating-point map
 	struct yk_call c = { .op = n > 1 ? YK_POW : YK_EXP, .nin = (uint32_t)n, .in = r->in };
 	struct yk_value out;
-	return r->in[0] != YK_BAD && r->in[n - 1] != YK_BAD && !yk_op_def(c.op)->shape(r->g, &c, &out);
+	return r->in[0] != YK_BAD && r->in[n - 1] != YK_BAD &&
+	       !yk_op_def(c.op)->shape(r->g, &c, &out);
 }
 
 int yk_rec_axis(struct yk_rec *r, yk_id x, int axis)
@@ -157,8 +161,8 @@ bool yk_rec_axes(struct yk_rec *r, yk_id x, unsigned axes)
 	const struct yk_value *v = &r->g->value[x];
 	unsigned known = YOKE_ALL | YOKE_KEEP, of = axes & YOKE_ALL;
 	if (axes & ~known)
-		yk_rec_fail(r, YOKE_EINVAL, "axes 0x%x: 0x%x is neither an axis nor YOKE_KEEP", axes,
-			    axes & ~known);
+		yk_rec_fail(r, YOKE_EINVAL, "axes 0x%x: 0x%x is neither an axis nor YOKE_KEEP",
+			    axes, axes & ~known);
 	else if (of != YOKE_ALL && of >> v->rank)
 		yk_rec_fail(r, YOKE_ERANGE, "no axis %d in %s",
 			    __builtin_ctz(of >> v->rank) + v->rank, yk_describe(v, text));

@@ -28,7 +28,8 @@ struct yk_rec {
 // the enclosing function.
 // Mixed precision casts the operands by the policy of `op`, also for composed functions; YK_LEAF:
 // no casts.
-struct yk_rec yk_rec_begin_as(const char *call, int op, unsigned optional, int n, yoke_tensor *const *t);
+struct yk_rec yk_rec_begin_as(const char *call, int op, unsigned optional, int n,
+			      yoke_tensor *const *t);
 #define yk_rec_begin(...) yk_rec_begin_as(yk_call_of(__func__), YK_LEAF, 0, __VA_ARGS__)
 #define yk_rec_begin_op(op, ...) yk_rec_begin_as(yk_call_of(__func__), op, 0, __VA_ARGS__)
 #define yk_rec_begin_with(...) yk_rec_begin_as(yk_call_of(__func__), __VA_ARGS__)
@@ -40,7 +41,8 @@ static inline const char *yk_call_of(const char *function)
 // Never returns an operand: an operation that changes nothing returns a view, which has its own
 // gradient.
 yoke_tensor *yk_rec_end(struct yk_rec *, yk_id result);
-// The same for an operation with n further results, which are stored where `to` is not NULL; NULLs after an error.
+// The same for an operation with n further results, which are stored where `to` is not NULL; NULLs
+// after an error.
 struct yk_rec_result {
 	yoke_tensor **to;
 	yk_id value;
@@ -65,23 +67,26 @@ yk_id yk_rec_last(struct yk_rec *, yk_id x, int axis);
 // Enters the context of t[0]; NULL after an error, which names the call `what`.
 struct yoke_context *yk_enter_list(int n, yoke_tensor *const *t, const char *what);
 // The same for a call with results in `to`, which may not be NULL.
-struct yoke_context *yk_enter_list_to(int n, yoke_tensor *const *t, yoke_tensor **to, const char *what);
+struct yoke_context *yk_enter_list_to(int n, yoke_tensor *const *t, yoke_tensor **to,
+				      const char *what);
 // The tensors of `count` lists of n as values, list after list, with room for `more` values at the
 // end; the caller frees the array.  NULL after an error.  A list that is NULL is absent.
 yk_id *yk_lists(struct yoke_context *, int n, int count, yoke_tensor *const *const *list, int more);
 // EINVAL if `call` assigns the same variable twice, since one of the values would be lost.
 int yk_lists_once(size_t n, struct yk_tensor *const *var, const char *call);
-// A frame of n tensors, any number of them and at least one: enters the context of x[0], and turns them
-// into values, cast by the policy of `op`.  The caller frees the array; NULL after an error.  yk_rec_end
-// closes the frame in either case.
+// A frame of n tensors, any number of them and at least one: enters the context of x[0], and turns
+// them into values, cast by the policy of `op`.  The caller frees the array; NULL after an error.
+// yk_rec_end closes the frame in either case.
 yk_id *yk_rec_list(struct yk_rec *, const char *call, int op, int n, yoke_tensor *const *x);
 // After an error the results are NULL, so that operations on them fail too.  Returns err.
 int yk_results(int err, int n, yoke_tensor **to);
 // Unless err: appends an op of n results and makes their handles.  Frees `in`, leaves the context,
 // returns the error.
-int yk_list_record(struct yoke_context *, int err, const struct yk_call *, yk_id *in, int n, yoke_tensor **to);
+int yk_list_record(struct yoke_context *, int err, const struct yk_call *, yk_id *in, int n,
+		   yoke_tensor **to);
 // For f32 gradients times scale: the squared norm of each, [n]; in `order`, the index of the tensor
 // that each norm belongs to; the norm of all, []; and 1 if that is infinite or NaN, else 0, [].
-int yk_scaled_squares(int n, yoke_tensor *const *g, yoke_tensor *scale, uint32_t *order, yoke_tensor *to[3]);
+int yk_scaled_squares(int n, yoke_tensor *const *g, yoke_tensor *scale, uint32_t *order,
+		      yoke_tensor *to[3]);
 
 #endif

@@ -39,7 +39,9 @@ yk_id *yk_rec_list(struct yk_rec *r, const char *call, int op, int n, yoke_tenso
 	*r = (struct yk_rec){ .n = 0 };
 	if (n < 1 || !x) {
 		if (!yoke_error_code())
-			yk_fail(YOKE_EINVAL, n < 1 ? "%s: %d tensors" : "%s: the list of %d tensors is NULL", call, n);
+			yk_fail(YOKE_EINVAL,
+				n < 1 ? "%s: %d tensors" : "%s: the list of %d tensors is NULL",
+				call, n);
 		return NULL;
 	}
 	*r = yk_rec_begin_as(call, YK_LEAF, 0, 1, x);
@@ -81,8 +83,10 @@ int yk_lists_once(size_t n, struct yk_tensor *const *var, const char *call)
 	}
 	for (size_t i = 1; i < n && !err; i++)
 		if (sorted[i] == sorted[i - 1])
-			err = yk_fail(YOKE_EINVAL, "%s: variable %s is given twice; one of both values would be lost", call,
-				      sorted[i]->name ? sorted[i]->name : "without a name");
+			err = yk_fail(
+				YOKE_EINVAL,
+				"%s: variable %s is given twice; one of both values would be lost",
+				call, sorted[i]->name ? sorted[i]->name : "without a name");
 	free(sorted);
 	return err;
 }
@@ -101,7 +105,8 @@ struct yoke_context *yk_enter_list(int n, yoke_tensor *const *t, const char *wha
 	return first->ctx;
 }
 
-struct yoke_context *yk_enter_list_to(int n, yoke_tensor *const *t, yoke_tensor **to, const char *what)
+struct yoke_context *yk_enter_list_to(int n, yoke_tensor *const *t, yoke_tensor **to,
+				      const char *what)
 {
 	return yk_require_as(to, what, "list of results") ? NULL : yk_enter_list(n, t, what);
 }
@@ -113,8 +118,8 @@ int yk_results(int err, int n, yoke_tensor **to)
 	return err;
 }
 
-int yk_gradients(struct yoke_context *ctx, int m, const yk_id *y, const yk_id *cot, int n, yoke_tensor *const *p,
-		 const yk_id *in, yk_id *out)
+int yk_gradients(struct yoke_context *ctx, int m, const yk_id *y, const yk_id *cot, int n,
+		 yoke_tensor *const *p, const yk_id *in, yk_id *out)
 {
 	int err = 0;
 	for (int k = 0; k < m && !err; k++)
@@ -124,8 +129,8 @@ int yk_gradients(struct yoke_context *ctx, int m, const yk_id *y, const yk_id *c
 
 // Handles of the gradients by p of m values, given their cotangents (NULL: 1); call inside the
 // context.
-static int gradients(struct yoke_context *ctx, int m, const yk_id *y, const yk_id *cot, int n, yoke_tensor *const *p,
-		     yoke_tensor **g)
+static int gradients(struct yoke_context *ctx, int m, const yk_id *y, const yk_id *cot, int n,
+		     yoke_tensor *const *p, yoke_tensor **g)
 {
 	struct yk_graph *graph = &ctx->graph;
 	yk_id *out = NULL, *in = yk_lists(ctx, n, 1, &p, 0);
@@ -164,7 +169,8 @@ int yoke_grad(yoke_tensor *y, int n, yoke_tensor *const *p, yoke_tensor **g)
 	if (id == YK_BAD || id == YK_NIL)
 		err = id == YK_BAD ? yk_error_last() : yk_fail(YOKE_EINVAL, "grad: of nothing");
 	else if (yk_count(&graph->value[id]) != 1 || !yk_is_float(graph->value[id].dtype))
-		err = yk_fail(YOKE_ESHAPE, "grad: takes one floating-point number, got %s; sum it first",
+		err = yk_fail(YOKE_ESHAPE,
+			      "grad: takes one floating-point number, got %s; sum it first",
 			      yk_describe(&graph->value[id], text));
 	else
 		err = gradients(ctx, 1, &id, NULL, n, p, g);
@@ -172,11 +178,12 @@ int yoke_grad(yoke_tensor *y, int n, yoke_tensor *const *p, yoke_tensor **g)
 	return yk_results(err, n, g);
 }
 
-int yoke_grad_from(int m, yoke_tensor *const *y, yoke_tensor *const *cotangent, int n, yoke_tensor *const *p,
-		   yoke_tensor **g)
+int yoke_grad_from(int m, yoke_tensor *const *y, yoke_tensor *const *cotangent, int n,
+		   yoke_tensor *const *p, yoke_tensor **g)
 {
 	struct yoke_context *ctx = NULL;
-	const bool given = !yk_require(y, "list of values") && !yk_require(cotangent, "list of cotangents");
+	const bool given =
+		!yk_require(y, "list of values") && !yk_require(cotangent, "list of cotangents");
 	if (given && yk_crosses(m, y, n, p) && !yk_require_as(g, "grad_from", "list of results"))
 		return yk_results(yk_grad_across(m, y, cotangent, n, p, g), n, g);
 	if (given)
@@ -184,15 +191,19 @@ int yoke_grad_from(int m, yoke_tensor *const *y, yoke_tensor *const *cotangent, 
 	if (!ctx)
 		return yk_results(yk_error_last(), n, g);
 	yk_id *in = m < 1 ? NULL : yk_lists(ctx, m, 2, (yoke_tensor *const *[]){ y, cotangent }, 0);
-	int err = in ? 0 : m < 1 ? yk_fail(YOKE_EINVAL, "grad_from: of %d values", m) : yk_error_last();
+	int err = in    ? 0 :
+		  m < 1 ? yk_fail(YOKE_EINVAL, "grad_from: of %d values", m) :
+			  yk_error_last();
 	char a[160], b[160];
 	for (int k = 0; k < m && !err; k++) {
-		const struct yk_value *v = &ctx->graph.value[in[k]], *c = &ctx->graph.value[in[m + k]];
+		const struct yk_value *v = &ctx->graph.value[in[k]],
+				      *c = &ctx->graph.value[in[m + k]];
 		if (!yk_is_float(v->dtype))
-			err = yk_fail(YOKE_EDTYPE, "grad_from: takes floating point, got %s", yk_describe(v, a));
+			err = yk_fail(YOKE_EDTYPE, "grad_from: takes floating point, got %s",
+				      yk_describe(v, a));
 		else if (v->dtype != c->dtype || !yk_same_shape(v, c))
-			err = yk_fail(YOKE_ESHAPE, "grad_from: value %d is %s, its cotangent %s", k, yk_describe(v, a),
-				      yk_describe(c, b));
+			err = yk_fail(YOKE_ESHAPE, "grad_from: value %d is %s, its cotangent %s", k,
+				      yk_describe(v, a), yk_describe(c, b));
 	}
 	if (!err)
 		err = gradients(ctx, m, in, in + m, n, p, g);
@@ -201,7 +212,8 @@ int yoke_grad_from(int m, yoke_tensor *const *y, yoke_tensor *const *cotangent, 
 	return yk_results(err, n, g);
 }
 
-int yk_list_record(struct yoke_context *ctx, int err, const struct yk_call *c, yk_id *in, int n, yoke_tensor **to)
+int yk_list_record(struct yoke_context *ctx, int err, const struct yk_call *c, yk_id *in, int n,
+		   yoke_tensor **to)
 {
 	yk_id out;
 	if (!err)

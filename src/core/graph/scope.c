@@ -76,8 +76,9 @@ int yk_scope_close(struct yoke_context *ctx, uintptr_t serial)
 	while (s && s->serial != serial)
 		s = s->parent;
 	if (!s)
-		return yk_fail(YOKE_EINVAL, "scope_end: no such scope is open in this thread's context; "
-					    "it has ended, or is another context's");
+		return yk_fail(YOKE_EINVAL,
+			       "scope_end: no such scope is open in this thread's context; "
+			       "it has ended, or is another context's");
 	if (s != ctx->scopes.innermost)
 		return yk_fail(YOKE_EINVAL, "scope \"%s\" is not the innermost one",
 			       yk_path_name(&ctx->scopes.paths, s->path));
@@ -91,7 +92,8 @@ int yk_scope_close(struct yoke_context *ctx, uintptr_t serial)
 	s->parent = ctx->scopes.idle;
 	ctx->scopes.idle = s;
 	// copies of a step in two contexts hold each other's graphs
-	if (!ctx->scopes.innermost && !yk_history_is_unused(ctx) && (yk_history_is_long(ctx) || ctx->leaves.copies))
+	if (!ctx->scopes.innermost && !yk_history_is_unused(ctx) &&
+	    (yk_history_is_long(ctx) || ctx->leaves.copies))
 		yk_history_collect(ctx);
 	return err;
 }

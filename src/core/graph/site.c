@@ -112,8 +112,8 @@ uint32_t yk_site_here(struct yk_sites *s)
 	size_t at = here.hash & (s->table_size - 1);
 	for (; s->table[at]; at = (at + 1) & (s->table_size - 1)) {
 		const struct yk_site *old = &s->site[s->table[at] - 1];
-		if (old->hash == here.hash && old->frames == here.frames && !old->text == !here.text &&
-		    (!here.text || !strcmp(old->text, here.text)) &&
+		if (old->hash == here.hash && old->frames == here.frames &&
+		    !old->text == !here.text && (!here.text || !strcmp(old->text, here.text)) &&
 		    !memcmp(old->frame, here.frame, here.frames * sizeof *here.frame))
 			return s->table[at];
 	}

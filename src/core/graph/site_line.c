@@ -18,8 +18,9 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // protects the state b
 static Dwfl *modules; // the loaded objects of this process
 
 #define CALLS(X) \
-	X(dwfl_linux_proc_find_elf) X(dwfl_standard_find_debuginfo) X(dwfl_begin) X(dwfl_report_begin_add) \
-	X(dwfl_linux_proc_report) X(dwfl_report_end) X(dwfl_addrmodule) X(dwfl_module_getsrc) X(dwfl_lineinfo)
+	X(dwfl_linux_proc_find_elf) X(dwfl_standard_find_debuginfo) X(dwfl_begin) \
+	X(dwfl_report_begin_add) X(dwfl_linux_proc_report) X(dwfl_report_end) \
+	X(dwfl_addrmodule) X(dwfl_module_getsrc) X(dwfl_lineinfo)
 #define MEMBER(name) __typeof__(&name) name;
 #define PLACE(name) { #name, offsetof(struct calls, name) },
 static struct calls {

@@ -46,7 +46,8 @@ struct yk_tensor { // a slot, and the tensor that its current handle refers to
 	const char *name;       // of variables
 	union {
 		double scalar;          // of a host scalar or literal
-		struct yk_moved *moved; // of a value that yoke_to copied from another context, or NULL
+		// of a value that yoke_to copied from another context, or NULL
+		struct yk_moved *moved;
 	};
 	uint32_t outermost; // variable: `outermost` at the last assignment in a scope
 	uint32_t chain; // index of its newest leaf; valid in the same epoch as leaf

@@ -25,10 +25,13 @@ static void warn_of_handles(struct yk_tensor *t)
 {
 	struct yoke_context *ctx = t->ctx;
 	ctx->warn.handles_logged = true;
-	yk_warn("graph", "%llu handles are in no scope, the last one %s%s: they stay until they are freed, and slow each "
+	yk_warn("graph",
+		"%llu handles are in no scope, the last one %s%s: they stay until they are freed, and slow each "
 		"evaluation.  Put what a loop does between yoke_scope_begin and yoke_scope_end, or yoke_free what is not "
-		"needed (graph.handles sets the number)", (unsigned long long)ctx->warn.unscoped,
-		t->kind == YK_VALUE ? "a result of " : "a number", t->kind == YK_VALUE ? yk_op_def(t->op)->name : "");
+		"needed (graph.handles sets the number)",
+		(unsigned long long)ctx->warn.unscoped,
+		t->kind == YK_VALUE ? "a result of " : "a number",
+		t->kind == YK_VALUE ? yk_op_def(t->op)->name : "");
 }
 
 static bool is_stray(const struct yk_tensor *t)
@@ -218,7 +221,8 @@ static void move_handle(struct yk_tensor *t, struct yk_scope *to)
 	link_handle(t);
 }
 
-int yk_scope_close_lifting(struct yoke_context *ctx, uintptr_t serial, int n, yoke_tensor *const *of)
+int yk_scope_close_lifting(struct yoke_context *ctx, uintptr_t serial, int n,
+			   yoke_tensor *const *of)
 {
 	int err = 0;
 	for (int i = 0; i < n && !err; i++) {

@@ -26,7 +26,8 @@ static void set_leaf(struct yk_tensor *t, yk_id leaf)
 uint32_t yk_leaf_of_value(const struct yoke_context *ctx, yk_id v)
 {
 	const struct yk_node *n = yk_maker(&ctx->graph, v);
-	return n->op == YK_LEAF ? (uint32_t)yk_attrs(&ctx->graph, n)[0].i : ctx->graph.value[v].made;
+	return n->op == YK_LEAF ? (uint32_t)yk_attrs(&ctx->graph, n)[0].i :
+				  ctx->graph.value[v].made;
 }
 
 uint32_t yk_leaf_at(const struct yk_tensor *t)

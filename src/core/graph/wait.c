@@ -50,13 +50,15 @@ static bool note(struct yoke_context *ctx, struct yk_place_named at)
 	if (!w && !(w = ctx->observe.waited = calloc(1, sizeof *w)))
 		return false;
 	for (size_t i = 0; i < w->n; i++)
-		if (w->place[i].why == at.why && w->place[i].site == at.site && w->place[i].range == at.range)
+		if (w->place[i].why == at.why && w->place[i].site == at.site &&
+		    w->place[i].range == at.range)
 			return false;
 	if (yk_grow(&w->place, &w->cap, w->n + 1, sizeof *w->place) < 0)
 		return false;
 	at.lines = yk_site_lines(&ctx->observe.sites, at.site);
 	for (size_t i = 0; i < w->n; i++)
-		named |= w->place[i].why == at.why && w->place[i].range == at.range && w->place[i].lines == at.lines;
+		named |= w->place[i].why == at.why && w->place[i].range == at.range &&
+			 w->place[i].lines == at.lines;
 	w->place[w->n++] = at;
 	return !named;
 }
@@ -84,10 +86,11 @@ void yk_wait_end(struct yoke_context *ctx, uint64_t began, const char *why)
 	const char *scope = yk_path_name(&ctx->scopes.paths, g->scope),
 		   *range = yk_path_name(&ctx->observe.ranges, g->range);
 	yk_site_line(&ctx->observe.sites, at.site, site);
-	yk_warn("sync", "%s waits for %s%s%s%s%s%s%s%s%s (logged once for this call "
-		"site)", why, ctx->device->id,
-		*scope ? " in \"" : "", scope, *scope ? "\"" : "", *range ? ", range \"" : "", range,
-		*range ? "\"" : "", *site ? ", at " : "", site);
+	yk_warn("sync",
+		"%s waits for %s%s%s%s%s%s%s%s%s (logged once for this call "
+		"site)",
+		why, ctx->device->id, *scope ? " in \"" : "", scope, *scope ? "\"" : "",
+		*range ? ", range \"" : "", range, *range ? "\"" : "", *site ? ", at " : "", site);
 }
 
 void yk_waited_free(struct yk_waited *w)

@@ -22,7 +22,8 @@ static void *wrap_block(struct yoke_context *ctx, int dtype, void *memory, uint6
 	const struct yk_device *d = ctx->device;
 	uint32_t align = d->info.align ? d->info.align : 1;
 	*before = (uintptr_t)memory % align;
-	if (!bytes || (*before && (d != ctx->cpu || *before % yoke_dtype_size(dtype))) || yk_is_hosts(ctx, bytes))
+	if (!bytes || (*before && (d != ctx->cpu || *before % yoke_dtype_size(dtype))) ||
+	    yk_is_hosts(ctx, bytes))
 		return NULL;
 	struct yk_wrapped *w = calloc(1, sizeof *w);
 	if (!w)
@@ -50,8 +51,8 @@ void yk_wrapped_free(struct yoke_context *ctx, struct yk_wrapped *w)
 	free(w);
 }
 
-int yk_wrap(struct yoke_context *ctx, int dtype, void *memory, uint64_t bytes, void (*free_fn)(void *),
-	    void *arg, struct yk_storage **to)
+int yk_wrap(struct yoke_context *ctx, int dtype, void *memory, uint64_t bytes,
+	    void (*free_fn)(void *), void *arg, struct yk_storage **to)
 {
 	uint64_t before;
 	struct yk_wrapped *w = wrap_block(ctx, dtype, memory, bytes, free_fn, arg, &before);
@@ -67,7 +68,9 @@ int yk_wrap(struct yoke_context *ctx, int dtype, void *memory, uint64_t bytes, v
 		return YOKE_EUNSUPPORTED;
 	}
 	*b = (struct yk_buffer){ .refs = 1, .block = &w->block, .wrapped = w, .ctx = ctx };
-	*s = (struct yk_storage){ .refs = 1, .buffer = b, .offset = before, .bytes = bytes, .ctx = ctx };
+	*s = (struct yk_storage){
+		.refs = 1, .buffer = b, .offset = before, .bytes = bytes, .ctx = ctx
+	};
 	*to = s;
 	return 0;
 }

@@ -139,7 +139,8 @@ static struct entry *read_entry(int fd, const void *key, size_t key_bytes)
 	struct header h;
 	struct stat st;
 
-	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || !yk_cache_ours(&st) || !read_all(fd, &h, sizeof h))
+	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || !yk_cache_ours(&st) ||
+	    !read_all(fd, &h, sizeof h))
 		return NULL;
 	if (memcmp(h.magic, magic, sizeof h.magic) || h.key_bytes != key_bytes ||
 	    h.bytes > MAX_BYTES || (uint64_t)st.st_size != sizeof h + h.key_bytes + h.bytes)

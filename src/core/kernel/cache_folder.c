@@ -87,7 +87,8 @@ static int folder(char path[PATH_MAX], bool make, char *why, size_t cap)
 	if (fd < 0 && errno == ENOENT)
 		fd = make_folder(path);
 	if (fd < 0) {
-		bool link = errno == ELOOP || (errno == ENOTDIR && !lstat(path, &st) && S_ISLNK(st.st_mode));
+		bool link = errno == ELOOP ||
+			    (errno == ENOTDIR && !lstat(path, &st) && S_ISLNK(st.st_mode));
 		snprintf(why, cap, "%s", link ? "a link is not followed" : strerror(errno));
 		return -1;
 	}
@@ -107,7 +108,8 @@ int yk_cache_folder(bool make)
 
 	int fd = folder(path, make, why, sizeof why);
 	if (fd < 0 && *why && !off() && !atomic_flag_test_and_set(&warned))
-		yk_warn("cache", "no kernels are kept in files: %s%s%s", path, *path ? ": " : "", why);
+		yk_warn("cache", "no kernels are kept in files: %s%s%s", path, *path ? ": " : "",
+			why);
 	return fd;
 }
 

@@ -104,7 +104,8 @@ void yk_cache_sweep(int folder)
 			if (abandoned(d->d_name, &st))
 				unlinkat(fd, d->d_name, 0);
 		} else if (!d->d_name[HASH + 4] && !yk_grow(&file, &cap, n + 1, sizeof *file)) {
-			file[n] = (struct file){ .used = st.st_mtim, .bytes = (uint64_t)st.st_size };
+			file[n] =
+				(struct file){ .used = st.st_mtim, .bytes = (uint64_t)st.st_size };
 			memcpy(file[n++].name, d->d_name, HASH + 5);
 			total += (uint64_t)st.st_size;
 		}

@@ -58,14 +58,18 @@ static struct value bad(struct compiler *c, int err)
 
 // ---- instructions ----
 
-static struct value append(struct compiler *c, int op, int dtype, unsigned x, unsigned y, unsigned z)
+static struct value append(struct compiler *c, int op, int dtype, unsigned x, unsigned y,
+			   unsigned z)
 {
 	struct yoke_map *m = c->map;
 
 	if (m->ninsn == YOKE_MAP_MAX_INSNS)
 		return bad(c, YOKE_EUNSUPPORTED);
-	m->insn[m->ninsn] = (struct yoke_insn){ .op = (uint16_t)op, .dtype = (uint8_t)dtype,
-						.a = (uint16_t)x, .b = (uint16_t)y, .c = (uint16_t)z };
+	m->insn[m->ninsn] = (struct yoke_insn){ .op = (uint16_t)op,
+						.dtype = (uint8_t)dtype,
+						.a = (uint16_t)x,
+						.b = (uint16_t)y,
+						.c = (uint16_t)z };
 	return (struct value){ .insn = m->ninsn++ };
 }
 
@@ -104,7 +108,9 @@ static uint16_t insn_of(struct compiler *c, struct value v, int dtype)
 {
 	const uint16_t k = insn(c, v);
 
-	return c->err || c->map->insn[k].dtype == dtype ? k : append(c, YOKE_MAP_CAST, dtype, k, 0, 0).insn;
+	return c->err || c->map->insn[k].dtype == dtype ?
+		       k :
+		       append(c, YOKE_MAP_CAST, dtype, k, 0, 0).insn;
 }
 
 static bool is(struct value v, double x)
@@ -200,14 +206,16 @@ static struct value call(struct compiler *c, const char *text, size_t n)
 	int given = 0, op = 0;
 
 	for (size_t k = 0; k < sizeof instructions / sizeof *instructions; k++)
-		if (strlen(instructions[k].name) == n && yk_same_words(instructions[k].name, text, n))
+		if (strlen(instructions[k].name) == n &&
+		    yk_same_words(instructions[k].name, text, n))
 			op = instructions[k].code;
 	do {
 		if (given == 3)
 			return bad(c, YOKE_EINVAL);
 		x[given++] = insn(c, expression(c));
 	} while (!c->err && take(c, ','));
-	if (!take(c, ')') || op < YOKE_MAP_ADD || op == YOKE_MAP_CAST || given != yk_map_operands(op))
+	if (!take(c, ')') || op < YOKE_MAP_ADD || op == YOKE_MAP_CAST ||
+	    given != yk_map_operands(op))
 		return bad(c, YOKE_EINVAL);
 	const bool logic = op == YOKE_MAP_NOT || (op >= YOKE_MAP_AND && op <= YOKE_MAP_XOR);
 	const bool test = logic || (op >= YOKE_MAP_EQ && op < YOKE_MAP_SELECT);
@@ -339,8 +347,8 @@ static uint16_t skipped(struct compiler *c, struct name *name)
 	return append(c, YOKE_MAP_NE, yoke_bool, skip, insn(c, known(0)), 0).insn;
 }
 
-static int compile(const struct yk_formula *f, int dtype, const uint8_t *in, const double *value, bool more,
-		   struct yoke_map *to)
+static int compile(const struct yk_formula *f, int dtype, const uint8_t *in, const double *value,
+		   bool more, struct yoke_map *to)
 {
 	const int lists = yk_formula_count(f->lists);
 	struct compiler c = { .map = to, .dtype = dtype, .at = f->text, .lists = lists };
@@ -380,8 +388,8 @@ int yk_formula_map(const struct yk_formula *f, int dtype, const uint8_t *in, con
 	return compile(f, dtype, in, value, false, to);
 }
 
-int yk_formula_map_skipped(const struct yk_formula *f, int dtype, const uint8_t *in, const double *value,
-			   struct yoke_map *to)
+int yk_formula_map_skipped(const struct yk_formula *f, int dtype, const uint8_t *in,
+			   const double *value, struct yoke_map *to)
 {
 	return compile(f, dtype, in, value, true, to);
 }

@@ -29,8 +29,8 @@ int yk_formula_count(const char *names);
 int yk_formula_map(const struct yk_formula *, int dtype, const uint8_t *in, const double *constant,
 		   struct yoke_map *to);
 // The same with one more input after all others: the number skip, of dtype.
-int yk_formula_map_skipped(const struct yk_formula *, int dtype, const uint8_t *in, const double *constant,
-			   struct yoke_map *to);
+int yk_formula_map_skipped(const struct yk_formula *, int dtype, const uint8_t *in,
+			   const double *constant, struct yoke_map *to);
 
 // Fragments that several formulas share.  Adam's moments (Kingma and Ba 2015) and its denominator:
 #define YK_TEXT_FIRST "m = beta1 * m + (1 - beta1) * g;"
@@ -50,8 +50,15 @@ int yk_formula_map_skipped(const struct yk_formula *, int dtype, const uint8_t *
 
 // Indices into yk_formulas: optimizer steps, and helpers for lists of gradients.
 enum yk_formula_id {
-	YK_FORMULA_ADAMW, YK_FORMULA_LAMB, YK_FORMULA_LAMB_STEP, YK_FORMULA_LAMB_PLAIN,
-	YK_FORMULA_SGD, YK_FORMULA_MOMENTUM, YK_FORMULA_SCALE, YK_FORMULA_SQUARE, YK_FORMULA_SCALED_SQUARE,
+	YK_FORMULA_ADAMW,
+	YK_FORMULA_LAMB,
+	YK_FORMULA_LAMB_STEP,
+	YK_FORMULA_LAMB_PLAIN,
+	YK_FORMULA_SGD,
+	YK_FORMULA_MOMENTUM,
+	YK_FORMULA_SCALE,
+	YK_FORMULA_SQUARE,
+	YK_FORMULA_SCALED_SQUARE,
 	YK_FORMULA_FINITE,
 	YK_FORMULAS
 };

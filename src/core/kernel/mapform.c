@@ -149,8 +149,8 @@ static int check_program(const struct yoke_op *op, uint32_t *dtypes)
 	    m->nout != op->nout || m->nin != input_count(op) ||
 	    (op->code == YOKE_OP_REDUCE && op->nout != 1))
 		return YOKE_EINVAL;
-	if (op->code == YOKE_OP_SCAN_MAP &&
-	    (op->nattr < 3 || op->attr[2].i < 0 || op->attr[2].i > op->nout || op->attr[2].i > op->nin))
+	if (op->code == YOKE_OP_SCAN_MAP && (op->nattr < 3 || op->attr[2].i < 0 ||
+					     op->attr[2].i > op->nout || op->attr[2].i > op->nin))
 		return YOKE_EINVAL;
 	*dtypes = 0;
 	for (unsigned k = 0; k < m->ninsn; k++) {
@@ -220,7 +220,8 @@ static bool has_memory(const struct yk_map_operand *o)
 static bool is_still(const struct yoke_op *op, unsigned k)
 {
 	if (op->code == YOKE_OP_SCAN_MAP)
-		return k < op->nout ? is_carried(op, k, op->nout) : is_carried(op, k - op->nout, op->nin);
+		return k < op->nout ? is_carried(op, k, op->nout) :
+				      is_carried(op, k - op->nout, op->nin);
 	return k < op->nout;
 }
 
@@ -443,14 +444,22 @@ enum { VIEWS = YOKE_MAP_MAX_OUTPUTS + YOKE_MAP_MAX_INPUTS };
 
 // Builds the MAP that an op over lists applies to one tensor, over the views `v`; number[k] is the
 // op's view that v[k] stands for.  The output of a reduction is treated as the program's.
-static int flatten(const struct yoke_op *op, struct yoke_view *v, int32_t *number, struct yoke_op *to)
+static int flatten(const struct yoke_op *op, struct yoke_view *v, int32_t *number,
+		   struct yoke_op *to)
 {
 	const struct yoke_map *m = op->map;
 	const uint32_t list = op->list, lists = op->lists_in, outs = m->nout;
 	const bool reduces = op->code == YOKE_OP_LIST_REDUCE;
 
-	*to = (struct yoke_op){ .size = sizeof *to, .code = YOKE_OP_MAP, .rank = 1, .dims = { 2 }, .map = m,
-				.nout = outs, .nin = m->nin, .out = v, .in = v + outs };
+	*to = (struct yoke_op){ .size = sizeof *to,
+				.code = YOKE_OP_MAP,
+				.rank = 1,
+				.dims = { 2 },
+				.map = m,
+				.nout = outs,
+				.nin = m->nin,
+				.out = v,
+				.in = v + outs };
 	if (!list || !lists || outs > YOKE_MAP_MAX_OUTPUTS || m->nin > YOKE_MAP_MAX_INPUTS ||
 	    op->nin < lists * list || m->nin != lists + op->nin - lists * list ||
 	    op->lists_out != (reduces ? 0 : outs) || op->nout != (reduces ? 1 : outs * list) ||
@@ -493,7 +502,8 @@ static void take_list(const struct yoke_op *op, const int32_t *number, struct yk
 	for (unsigned k = 0; k < f->map->ninsn; k++) {
 		const struct yoke_insn *n = &f->map->insn[k];
 		const uint16_t used[] = { n->a, n->b, n->c };
-		bool given = n->op != YOKE_MAP_INPUT || f->operand[f->map->nout + n->a].class != YK_MAP_LINEAR;
+		bool given = n->op != YOKE_MAP_INPUT ||
+			     f->operand[f->map->nout + n->a].class != YK_MAP_LINEAR;
 		for (int i = 0; i < yk_map_operands(n->op); i++)
 			given = given && f->given >> used[i] & 1;
 		f->given |= (uint64_t)given << k;

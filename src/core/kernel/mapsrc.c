@@ -26,8 +26,8 @@ static const struct {
 
 static void put_real(struct yk_text *t, const char *type, const char *suffix)
 {
-	yk_put(t, "#define REAL %s\n#define R(name) name##_%s\n%s#undef REAL\n#undef R\n", type, suffix,
-	    yk_kernel_text("map_real.cl"));
+	yk_put(t, "#define REAL %s\n#define R(name) name##_%s\n%s#undef REAL\n#undef R\n", type,
+	       suffix, yk_kernel_text("map_real.cl"));
 }
 
 static void put_integer(struct yk_text *t, int dtype)
@@ -204,8 +204,8 @@ static int put_program(struct yk_text *t, const struct yk_map_form *f, bool four
 
 	for (unsigned k = f->map->nout; k + f->carried < f->noperand; k++)
 		if (fours && is_quad(f, k))
-			yk_put(t, "\tconst %s *p%u = &q%u;\n\tconst ulong e%u = 0;\n", yk_map_dtypes[f->operand[k].dtype].stored,
-			       k, k, k);
+			yk_put(t, "\tconst %s *p%u = &q%u;\n\tconst ulong e%u = 0;\n",
+			       yk_map_dtypes[f->operand[k].dtype].stored, k, k, k);
 		else if (!f->list || is_listed(f, k))
 			yk_put_operand(t, f, k);
 	for (unsigned k = 0; k < f->map->ninsn && !err; k++) {
@@ -217,7 +217,8 @@ static int put_program(struct yk_text *t, const struct yk_map_form *f, bool four
 		else
 			err = put_insn(t, f, k);
 		if (is_given(f, k) && yk_map_as_bits(f, n))
-			yk_put(t, "\tushort h%u = %s_of_f32(v%u);\n", k, yk_map_dtypes[n->dtype].name, k);
+			yk_put(t, "\tushort h%u = %s_of_f32(v%u);\n", k,
+			       yk_map_dtypes[n->dtype].name, k);
 	}
 	return err;
 }
@@ -237,7 +238,8 @@ static int put_tensor(struct yk_text *t, const struct yk_map_form *f)
 	put_list(t, f, true, true);
 	yk_put(t, "#define LIST_ARGS ");
 	put_list(t, f, false, true);
-	yk_put(t, "FN struct list_numbers list_numbers(ulong i LIST_PARAMS)\n{\n\tstruct list_numbers u;\n\tu.i = i;\n");
+	yk_put(t,
+	       "FN struct list_numbers list_numbers(ulong i LIST_PARAMS)\n{\n\tstruct list_numbers u;\n\tu.i = i;\n");
 	for (unsigned k = f->map->nout; k < f->noperand; k++)
 		if (!is_listed(f, k))
 			yk_put_operand(t, f, k);
@@ -246,17 +248,20 @@ static int put_tensor(struct yk_text *t, const struct yk_map_form *f)
 			err = put_insn(t, f, k);
 			yk_put(t, "\tu.v%u = v%u;\n", k, k);
 		}
-	yk_put(t, "\treturn u;\n}\n#define LIST_TENSOR(i) struct list_numbers u = list_numbers(i LIST_ARGS);");
+	yk_put(t,
+	       "\treturn u;\n}\n#define LIST_TENSOR(i) struct list_numbers u = list_numbers(i LIST_ARGS);");
 	for (unsigned k = 0; k < f->noperand; k++)
 		if (is_listed(f, k)) {
-			yk_put(t, " GLOBAL uchar *s%u = LIST_SEGMENT(%u); ulong at%u = LIST_OFFSET(%u);", k, lists, k,
-			    lists);
+			yk_put(t,
+			       " GLOBAL uchar *s%u = LIST_SEGMENT(%u); ulong at%u = LIST_OFFSET(%u);",
+			       k, lists, k, lists);
 			lists++;
 		}
 	yk_put(t, "\n#define LISTS %u\n#define LIST_FOURS (!(0", lists); // all aligned to 4?
 	for (unsigned k = 0; k < f->noperand; k++)
 		if (is_quad(f, k))
-			yk_put(t, " | (at%u & %d)", k, 4 * (int)yoke_dtype_size(f->operand[k].dtype) - 1);
+			yk_put(t, " | (at%u & %d)", k,
+			       4 * (int)yoke_dtype_size(f->operand[k].dtype) - 1);
 	yk_put(t, "))\n");
 	return err;
 }
@@ -366,9 +371,10 @@ static void put_block(struct yk_text *t, const struct yk_map_form *f)
 	for (unsigned k = 0; k < f->map->nout; k++) {
 		const size_t size = yoke_dtype_size(f->operand[k].dtype);
 		const unsigned vector = size < 4 ? 16 * (unsigned)size : 64; // bytes per vector
-		yk_put(t, "\tfor (ulong l = 0; l < sizeof y%u; l += %u)\n"
-		    "\t\tstream_%u((const uchar *)y%u + l, s%u + at%u + (%sj0) * sizeof *y%u + l);\n",
-		    k, vector, vector, k, k, k, f->flat ? "" : "r * width + ", k);
+		yk_put(t,
+		       "\tfor (ulong l = 0; l < sizeof y%u; l += %u)\n"
+		       "\t\tstream_%u((const uchar *)y%u + l, s%u + at%u + (%sj0) * sizeof *y%u + l);\n",
+		       k, vector, vector, k, k, k, f->flat ? "" : "r * width + ", k);
 	}
 	yk_put(t, "#else\n\tEACH_PAIR\n\tfor (ulong l = 0; l < MAP_BLOCK; l++)\n\t\tmap_put(");
 	put_drawn(t, f, "(int)b", "[first + l]");
@@ -401,8 +407,10 @@ static void put_four_loads(struct yk_text *t, const struct yk_map_form *f)
 {
 	for (unsigned k = f->map->nout; k < f->noperand; k++)
 		if (is_quad(f, k))
-			yk_put(t, "\t%s q%u[4];\n\tFOUR_LOAD(s%u + at%u + (%sj) * sizeof *q%u, q%u);\n",
-			       yk_map_dtypes[f->operand[k].dtype].stored, k, k, k, f->flat ? "" : "r * width + ", k, k);
+			yk_put(t,
+			       "\t%s q%u[4];\n\tFOUR_LOAD(s%u + at%u + (%sj) * sizeof *q%u, q%u);\n",
+			       yk_map_dtypes[f->operand[k].dtype].stored, k, k, k,
+			       f->flat ? "" : "r * width + ", k, k);
 }
 
 // map_quad: four elements of a row from j on.  j is a multiple of 4 and contiguous operands are
@@ -441,7 +449,8 @@ static int put_quad(struct yk_text *t, const struct yk_map_form *f)
 	for (unsigned k = 0; k < f->map->nout; k++)
 		rest |= !is_quad(f, k);
 	if (rest) {
-		yk_put(t, "\tulong j0 = j;\n\tUNROLL\n\tfor (int l = 0; l < 4; l++) {\n\tulong j = j0 + (ulong)l;\n");
+		yk_put(t,
+		       "\tulong j0 = j;\n\tUNROLL\n\tfor (int l = 0; l < 4; l++) {\n\tulong j = j0 + (ulong)l;\n");
 		yk_put_axes(t, f, 0, f->rank, "r", "j");
 		for (unsigned k = 0; k < f->map->nout; k++)
 			if (!is_quad(f, k)) {
@@ -520,7 +529,8 @@ static void put_firsts(struct yk_text *t, const struct yk_map_form *f)
 }
 
 // Stores one output if it is requested: the named value, or an instruction's.
-static void put_output(struct yk_text *t, const struct yk_map_form *f, unsigned k, const char *value)
+static void put_output(struct yk_text *t, const struct yk_map_form *f, unsigned k,
+		       const char *value)
 {
 	const struct yk_map_operand *o = &f->operand[k];
 	if (!yk_map_in_memory(o))

@@ -164,7 +164,8 @@ bool yk_map_as_bits(const struct yk_map_form *f, const struct yoke_insn *n)
 		return false;
 	switch (n->op) {
 	case YOKE_MAP_INPUT:
-		return f->operand[f->map->nout + n->a].class >= YK_MAP_LINEAR && !is_carried(f, n->a);
+		return f->operand[f->map->nout + n->a].class >= YK_MAP_LINEAR &&
+		       !is_carried(f, n->a);
 	case YOKE_MAP_CAST:
 		return f->map->insn[n->a].dtype != n->dtype;
 	case YOKE_MAP_CONST: case YOKE_MAP_SELECT:

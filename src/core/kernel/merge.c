@@ -88,12 +88,14 @@ static void merge_reduced(struct yoke_op *op, struct views *w)
 			mask |= (uint64_t)reduced << rank++;
 	}
 	for (int end = rank, first; end > 0; end = first) {
-		for (first = end - 1; first > 0 && (mask >> first & 1) == (mask >> (first - 1) & 1);)
+		for (first = end - 1;
+		     first > 0 && (mask >> first & 1) == (mask >> (first - 1) & 1);)
 			first--;
 		const int left = merge_at(w, first, end - first, 1, 0);
 		const uint64_t before = mask & (((uint64_t)1 << first) - 1);
 		const uint64_t after = mask >> end << (first + left);
-		mask = before | after | (mask >> first & 1 ? (((uint64_t)1 << left) - 1) << first : 0);
+		mask = before | after |
+		       (mask >> first & 1 ? (((uint64_t)1 << left) - 1) << first : 0);
 	}
 	op->attr[1].i = (int64_t)mask;
 }
@@ -131,7 +133,8 @@ static void merge_scatter(struct views *w, const struct yoke_view *y, const stru
 
 void yk_merge_axes(struct yoke_op *op, struct yoke_view *out, struct yoke_view *in)
 {
-	const bool spaced = op->code == YOKE_OP_MAP || op->code == YOKE_OP_REDUCE || op->code == YOKE_OP_SCAN_MAP;
+	const bool spaced = op->code == YOKE_OP_MAP || op->code == YOKE_OP_REDUCE ||
+			    op->code == YOKE_OP_SCAN_MAP;
 	struct views w = { .n = 0, .space = { .kind = YOKE_VIEW_SCALAR, .rank = op->rank } };
 
 	if (op->nout + op->nin + spaced > VIEWS)
@@ -164,9 +167,13 @@ void yk_merge_axes(struct yoke_op *op, struct yoke_view *out, struct yoke_view *
 		merge_at(&w, 0, in[0].rank - 1, 0, 0);
 		break;
 	case YOKE_OP_LAYER_NORM: merge_at(&w, 0, in[0].rank - 1, 0, 1u << 4 | 1u << 5); break;
-	case YOKE_OP_LAYER_NORM_BACKWARD: merge_at(&w, 0, in[0].rank - 1, 0, 1u << 1 | 1u << 2 | 1u << 4); break;
+	case YOKE_OP_LAYER_NORM_BACKWARD:
+		merge_at(&w, 0, in[0].rank - 1, 0, 1u << 1 | 1u << 2 | 1u << 4);
+		break;
 	case YOKE_OP_RMS_NORM: merge_at(&w, 0, in[0].rank - 1, 0, 1u << 3); break;
-	case YOKE_OP_RMS_NORM_BACKWARD: merge_at(&w, 0, in[0].rank - 1, 0, 1u << 1 | 1u << 3); break;
+	case YOKE_OP_RMS_NORM_BACKWARD:
+		merge_at(&w, 0, in[0].rank - 1, 0, 1u << 1 | 1u << 3);
+		break;
 	}
 	if (spaced) {
 		op->rank = w.space.rank;

@@ -72,11 +72,14 @@ static int put_named(struct program *p, const char *name, const struct file *by)
 	const struct file f = { by, name, p->text_of(of) };
 
 	if (!f.text)
-		return yk_fail(YOKE_EUNSUPPORTED, "there is no kernel text \"%s\", which %s includes", name, by->name);
+		return yk_fail(YOKE_EUNSUPPORTED,
+			       "there is no kernel text \"%s\", which %s includes", name, by->name);
 	for (const struct file *outer = by; outer; outer = outer->by)
 		if (outer->text == f.text)
-			return yk_fail(YOKE_EUNSUPPORTED, "kernel text \"%s\" is included by \"%s\", which it includes",
-				       name, by->name);
+			return yk_fail(
+				YOKE_EUNSUPPORTED,
+				"kernel text \"%s\" is included by \"%s\", which it includes", name,
+				by->name);
 	const int had = note(p, f.text);
 	return had < 0 ? had : had ? 0 : put_file(p, &f);
 }
@@ -111,8 +114,8 @@ static int map_of(const struct yoke_op *op, char **to)
 	return 0;
 }
 
-int64_t yk_kernel_source_of(yk_text_fn *text_of, int dialect, const struct yoke_op *op, const char *text,
-			    char *to, size_t cap)
+int64_t yk_kernel_source_of(yk_text_fn *text_of, int dialect, const struct yoke_op *op,
+			    const char *text, char *to, size_t cap)
 {
 	struct program p = { .text_of = text_of, .to = to, .cap = cap };
 	char *map = NULL;
@@ -132,7 +135,8 @@ int64_t yk_kernel_source_of(yk_text_fn *text_of, int dialect, const struct yoke_
 	return err ? err : (int64_t)p.length;
 }
 
-int64_t yk_kernel_source(int dialect, const struct yoke_op *op, const char *text, char *to, size_t cap)
+int64_t yk_kernel_source(int dialect, const struct yoke_op *op, const char *text, char *to,
+			 size_t cap)
 {
 	return yk_kernel_source_of(yk_kernel_text, dialect, op, text, to, cap);
 }

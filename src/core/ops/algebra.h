@@ -5,10 +5,12 @@
 
 #include "ops/rules.h"
 
-// Checks of shape rules: f32 or f64 matrices; square ones; a square matrix a and right-hand sides b.
+// Checks of shape rules: f32 or f64 matrices; square ones; a square matrix a and right-hand sides
+// b.
 int yk_check_matrices(struct yk_graph *, const struct yk_call *, const struct yk_value *a);
 int yk_check_square(struct yk_graph *, const struct yk_call *, const struct yk_value *a);
-int yk_check_system(struct yk_graph *, const struct yk_call *, const struct yk_value *a, const struct yk_value *b);
+int yk_check_system(struct yk_graph *, const struct yk_call *, const struct yk_value *a,
+		    const struct yk_value *b);
 
 // The shape rule of ops from square matrices to matrices of the same size.
 int yk_shape_square(struct yk_graph *, const struct yk_call *, struct yk_value *out);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Scaled dot-product attention and its gradients (Vaswani et al. 2017; kernels after Dao et al. 2022).
-// The decomposition materializes the T x S weights; it defines the op, and runs where a backend has
-// no kernel.
+// Scaled dot-product attention and its gradients (Vaswani et al. 2017; kernels after Dao et al.
+// 2022). The decomposition materializes the T x S weights; it defines the op, and runs where a
+// backend has no kernel.
 // Shapes: q [B,T,H,D], k and v [B,S,G,D], R = H / G query heads share a key head.
 #include "config.h"
 
@@ -201,7 +201,8 @@ static yk_id scores(struct parts *p, yk_id q, yk_id k)
 	x = reshape4(p, x, p->t, p->s);
 	if (p->mask != YK_NIL) { // where it is -inf, x may be NaN
 		yk_id mask = yk_cast(g, p->mask, p->dtype), none = yk_lit(g, p->dtype, -INFINITY);
-		x = yk_tri(g, YK_SELECT, yk_bin(g, YK_EQ, mask, none), none, yk_bin(g, YK_ADD, x, mask));
+		x = yk_tri(g, YK_SELECT, yk_bin(g, YK_EQ, mask, none), none,
+			   yk_bin(g, YK_ADD, x, mask));
 	}
 	if (!p->causal && p->seen == YK_NIL)
 		return x;
@@ -272,13 +273,14 @@ static struct back back_of(struct yk_graph *g, const struct yk_call *c)
 	yk_id lse = yk_reshape(g, c->in[7], 4, (int64_t[]){ p->b, p->h, p->t, 1 });
 	yk_id x = scores(p, b.q, b.k);
 	b.w = where_seen(p, x, yk_un(g, YK_EXP, yk_bin(g, YK_SUB, x, lse)));
-	// lse is rounded, and may be of scores that were summed in another order: at large scores the
-	// weights of a row would all be off by the same factor
+	// lse is rounded, and may be of scores that were summed in another order: at large scores
+	// the weights of a row would all be off by the same factor
 	const yk_id total = yk_reduce(g, YK_SUM, b.w, 8, true);
 	const yk_id none = yk_bin(g, YK_EQ, total, lit_like(g, total, 0));
 	b.w = yk_bin(g, YK_DIV, b.w, yk_tri(g, YK_SELECT, none, lit_like(g, total, 1), total));
 	// g v' of a hidden value may be NaN
-	yk_id dw = where_seen(p, x, drop(p, reshape4(p, yk_matmul(g, b.cot, v, YOKE_TB), p->t, p->s)));
+	yk_id dw =
+		where_seen(p, x, drop(p, reshape4(p, yk_matmul(g, b.cot, v, YOKE_TB), p->t, p->s)));
 	yk_id along = yk_reduce(g, YK_SUM, yk_bin(g, YK_MUL, dw, b.w), 8, true);
 	b.dx = yk_bin(g, YK_MUL, b.w, yk_bin(g, YK_SUB, dw, along));
 	return b;
@@ -336,11 +338,13 @@ static yk_id attention_mask(struct yk_rec *r, yk_id mask)
 	if (mask == YK_NIL || q.rank != 4 || k.rank != 4)
 		return mask;
 	if (g->value[mask].dtype == yoke_bool)
-		mask = yk_tri(g, YK_SELECT, mask, yk_lit(g, q.dtype, 0), yk_lit(g, q.dtype, -INFINITY));
+		mask = yk_tri(g, YK_SELECT, mask, yk_lit(g, q.dtype, 0),
+			      yk_lit(g, q.dtype, -INFINITY));
 	if (mask == YK_BAD || g->value[mask].rank != 4)
 		return mask;
 	struct yk_value m = g->value[mask];
-	const bool spread = (m.dims[2] == 1 && q.dims[1] != 1) || (m.dims[3] == 1 && k.dims[1] != 1);
+	const bool spread =
+		(m.dims[2] == 1 && q.dims[1] != 1) || (m.dims[3] == 1 && k.dims[1] != 1);
 	m.dims[2] = m.dims[2] == 1 ? q.dims[1] : m.dims[2];
 	m.dims[3] = m.dims[3] == 1 ? k.dims[1] : m.dims[3];
 	return spread ? yk_broadcast(g, mask, m.rank, m.dims) : mask;
@@ -378,14 +382,15 @@ static yoke_tensor *attention(const char *call, yoke_tensor *const *qkv_mask, yo
 	r.in[3] = attention_mask(&r, r.in[3]);
 	// kernels take one head width: padding zeros do not change the scores, and add zero columns
 	const struct yk_value q = r.g->value[r.in[0]], v = r.g->value[r.in[2]];
-	const bool wide = q.rank == 4 && v.rank == 4 && r.g->value[r.in[1]].rank == 4 && q.dims[3] != v.dims[3] && q.dims[3] &&
-			  v.dims[3];
+	const bool wide = q.rank == 4 && v.rank == 4 && r.g->value[r.in[1]].rank == 4 &&
+			  q.dims[3] != v.dims[3] && q.dims[3] && v.dims[3];
 	for (int i = 0; i < 3 && wide; i++)
 		r.in[i] = widened(r.g, r.in[i], i < 2 ? v.dims[3] : q.dims[3]);
 	yk_id y = yk_record(r.g, YK_ATTENTION, 7, r.in, 3, a);
 	if (wide && y != YK_BAD && v.dims[3] < q.dims[3]) {
 		const int64_t start[4] = { 0 }, step[4] = { 1, 1, 1, 1 };
-		y = yk_slice(r.g, y, start, step, (int64_t[]){ q.dims[0], q.dims[1], q.dims[2], v.dims[3] });
+		y = yk_slice(r.g, y, start, step,
+			     (int64_t[]){ q.dims[0], q.dims[1], q.dims[2], v.dims[3] });
 	}
 	return yk_rec_end(&r, y);
 }

@@ -293,7 +293,8 @@ struct yk_pair yk_chain_diagonal(struct yk_graph *g, const struct yk_chain *h, b
 	if (left) {
 		const yk_id before = yk_bond(g, h->k, &row, false);
 		d = yk_pair_times(g, neighbour(g, x, false), before);
-		const yk_id terms = yk_bin(g, YK_MAX, yk_pair_extent(g, h->alpha), yk_pair_extent(g, d));
+		const yk_id terms =
+			yk_bin(g, YK_MAX, yk_pair_extent(g, h->alpha), yk_pair_extent(g, d));
 		rows = regular(g, yk_pair_bin(g, YK_SUB, h->alpha, d), terms, before, before);
 	} else {
 		d = denominator(g, h, x, yk_pivots(g, h, true), &rows);
@@ -392,9 +393,27 @@ static void grad_log_det(struct yk_graph *g, uint32_t node, const yk_id *gout, y
 	gin[2] = yk_pair_mul(g, q, c).re;
 }
 
-YK_OP(PIVOTS) = { .name = "pivots", .flags = YK_F_FLOAT | YK_F_ALL_RESULTS, .min_in = 3, .max_in = 3, .nout = 2, .shape = shape_pivots,
-	.grad = grad_pivots, .decompose = decompose_pivots };
-YK_OP(LINEAR) = { .name = "linear_recurrence", .flags = YK_F_FLOAT | YK_F_ALL_RESULTS, .min_in = 4, .max_in = 4, .nout = 2,
-	.shape = shape_linear, .grad = grad_linear, .decompose = decompose_linear };
-YK_OP(LOG_DET) = { .name = "log_det", .flags = YK_F_FLOAT | YK_F_ALL_RESULTS, .min_in = 4, .max_in = 4, .nout = 2,
-	.shape = shape_log_det, .grad = grad_log_det, .decompose = decompose_log_det };
+YK_OP(PIVOTS) = { .name = "pivots",
+		  .flags = YK_F_FLOAT | YK_F_ALL_RESULTS,
+		  .min_in = 3,
+		  .max_in = 3,
+		  .nout = 2,
+		  .shape = shape_pivots,
+		  .grad = grad_pivots,
+		  .decompose = decompose_pivots };
+YK_OP(LINEAR) = { .name = "linear_recurrence",
+		  .flags = YK_F_FLOAT | YK_F_ALL_RESULTS,
+		  .min_in = 4,
+		  .max_in = 4,
+		  .nout = 2,
+		  .shape = shape_linear,
+		  .grad = grad_linear,
+		  .decompose = decompose_linear };
+YK_OP(LOG_DET) = { .name = "log_det",
+		   .flags = YK_F_FLOAT | YK_F_ALL_RESULTS,
+		   .min_in = 4,
+		   .max_in = 4,
+		   .nout = 2,
+		   .shape = shape_log_det,
+		   .grad = grad_log_det,
+		   .decompose = decompose_log_det };

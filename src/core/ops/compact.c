@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Results whose number depends on values, within a capacity given by the caller: nonzero, masked_select, unique; and
-// functions of masks.  All are composed of COMPACT, the positions of the true elements of a mask.
+// Results whose number depends on values, within a capacity given by the caller: nonzero,
+// masked_select, unique; and functions of masks.  All are composed of COMPACT, the positions of the
+// true elements of a mask.
 #include "config.h"
 
 #include "base/error.h"
@@ -17,31 +18,41 @@ static int shape_compact(struct yk_graph *g, const struct yk_call *c, struct yk_
 	if (IN(0)->dtype != yoke_bool || IN(0)->rank != 1)
 		return fail_one(g, c, YOKE_EDTYPE, "takes a bool [N], got", IN(0));
 	if (c->attr[0].i < 0)
-		return yk_op_fail(g, c->op, YOKE_ERANGE, "the capacity is %lld", (long long)c->attr[0].i);
+		return yk_op_fail(g, c->op, YOKE_ERANGE, "the capacity is %lld",
+				  (long long)c->attr[0].i);
 	out[0] = (struct yk_value){ .dtype = yoke_i64, .rank = 1, .dims = { c->attr[0].i } };
 	out[1] = (struct yk_value){ .dtype = yoke_i64 };
 	return want_size(g, c, &out[0]);
 }
 
-// Each true element knows from a running sum how many precede it; those beyond the capacity, and the
-// others, go to an extra entry.
+// Each true element knows from a running sum how many precede it; those beyond the capacity, and
+// the others, go to an extra entry.
 static void decompose_compact(struct yk_graph *g, const struct yk_call *c, yk_id *out)
 {
 	const int64_t n = g->value[c->in[0]].dims[0], capacity = c->attr[0].i;
-	yk_id none = yk_broadcast(g, yk_lit(g, yoke_i64, -1), 1, &capacity), one = yk_cast(g, c->in[0], yoke_i64);
+	yk_id none = yk_broadcast(g, yk_lit(g, yoke_i64, -1), 1, &capacity),
+	      one = yk_cast(g, c->in[0], yoke_i64);
 	out[1] = yk_reduce(g, YK_SUM, one, 1, false);
 	out[0] = none;
 	if (!n || !capacity)
 		return;
-	yk_id before = yk_bin(g, YK_SUB, yk_record(g, YK_CUMSUM, 1, &one, 3, along_0), one), last = yk_lit(g, yoke_i64, (double)capacity);
+	yk_id before = yk_bin(g, YK_SUB, yk_record(g, YK_CUMSUM, 1, &one, 3, along_0), one),
+	      last = yk_lit(g, yoke_i64, (double)capacity);
 	yk_id to = yk_bin(g, YK_MIN, yk_tri(g, YK_SELECT, c->in[0], before, last), last);
-	yk_id at = yk_record(g, YK_SCATTER_ADD, 3, (yk_id[]){ YK_NIL, to, yk_counting(g, n) }, 1, &(union yoke_attr){ .i = capacity + 1 });
+	yk_id at = yk_record(g, YK_SCATTER_ADD, 3, (yk_id[]){ YK_NIL, to, yk_counting(g, n) }, 1,
+			     &(union yoke_attr){ .i = capacity + 1 });
 	at = yk_slice_axis(g, at, 0, 0, capacity);
 	out[0] = yk_tri(g, YK_SELECT, yk_bin(g, YK_LT, yk_counting(g, capacity), out[1]), at, none);
 }
 
-YK_OP(COMPACT) = { .name = "compact", .code = YOKE_OP_COMPACT, .flags = YK_F_BOOL, .min_in = 1, .max_in = 1, .nout = 2,
-	.shape = shape_compact, .decompose = decompose_compact };
+YK_OP(COMPACT) = { .name = "compact",
+		   .code = YOKE_OP_COMPACT,
+		   .flags = YK_F_BOOL,
+		   .min_in = 1,
+		   .max_in = 1,
+		   .nout = 2,
+		   .shape = shape_compact,
+		   .decompose = decompose_compact };
 
 // The positions of a flat mask; the count is the value after it.
 static yk_id compact(struct yk_graph *g, yk_id mask, int64_t capacity)
@@ -72,7 +83,8 @@ static yk_id taken(struct yk_graph *g, yk_id x, yk_id at)
 	yk_id none = yk_lit(g, v.dtype, 0);
 	if (!v.dims[0])
 		return yk_broadcast(g, none, 1, to.dims);
-	yk_id y = yk_record(g, YK_GATHER, 2, (yk_id[]){ x, yk_bin_lit(g, YK_MAX, at, 0) }, 1, &(union yoke_attr){ .i = 0 });
+	yk_id y = yk_record(g, YK_GATHER, 2, (yk_id[]){ x, yk_bin_lit(g, YK_MAX, at, 0) }, 1,
+			    &(union yoke_attr){ .i = 0 });
 	return yk_tri(g, YK_SELECT, yk_bin_lit(g, YK_GE, at, 0), y, none);
 }
 
@@ -81,7 +93,9 @@ int64_t yoke_counted(yoke_tensor *count, int64_t capacity)
 	int64_t n = 0;
 	const int err = yoke_read(count, &n, sizeof n);
 	if (!err && n > capacity)
-		return yk_fail(YOKE_ERANGE, "counted: there are %lld elements, the capacity is %lld", (long long)n, (long long)capacity);
+		return yk_fail(YOKE_ERANGE,
+			       "counted: there are %lld elements, the capacity is %lld",
+			       (long long)n, (long long)capacity);
 	return err ? err : n;
 }
 
@@ -95,7 +109,8 @@ yoke_tensor *yoke_nonzero(yoke_tensor *x, int64_t capacity, yoke_tensor **count)
 	const struct yk_value v = g->value[r.in[0]];
 	yk_id found = yk_bin_lit(g, YK_GE, at, 0), rest = at;
 	for (int k = v.rank - 1; k >= 0; k--) {
-		yk_id size = yk_lit(g, yoke_i64, (double)(v.dims[k] ? v.dims[k] : 1)), before = k ? yk_bin(g, YK_DIV, rest, size) : rest;
+		yk_id size = yk_lit(g, yoke_i64, (double)(v.dims[k] ? v.dims[k] : 1)),
+		      before = k ? yk_bin(g, YK_DIV, rest, size) : rest;
 		row[k] = k ? yk_bin(g, YK_SUB, rest, yk_bin(g, YK_MUL, before, size)) : rest;
 		if (v.rank > 1)
 			row[k] = yk_tri(g, YK_SELECT, found, row[k], yk_lit(g, yoke_i64, -1));
@@ -111,7 +126,8 @@ yoke_tensor *yoke_nonzero(yoke_tensor *x, int64_t capacity, yoke_tensor **count)
 	return yk_rec_end_with(&r, y, 1, &(struct yk_rec_result){ count, at + 1 });
 }
 
-yoke_tensor *yoke_masked_select(yoke_tensor *x, yoke_tensor *mask, int64_t capacity, yoke_tensor **count)
+yoke_tensor *yoke_masked_select(yoke_tensor *x, yoke_tensor *mask, int64_t capacity,
+				yoke_tensor **count)
 {
 	struct yk_rec r = yk_rec_begin(2, (yoke_tensor *[]){ x, mask });
 	struct yk_graph *g = r.g;
@@ -121,20 +137,25 @@ yoke_tensor *yoke_masked_select(yoke_tensor *x, yoke_tensor *mask, int64_t capac
 	const struct yk_value v = g->value[r.in[0]], m = g->value[r.in[1]];
 	struct yk_value both = v;
 	if (m.dtype != yoke_bool || !yk_dims_broadcast(&both, &m)) {
-		yk_rec_fail(&r, m.dtype == yoke_bool ? YOKE_ESHAPE : YOKE_EDTYPE, "takes a mask (bool) that broadcasts with x, got %s and %s",
+		yk_rec_fail(&r, m.dtype == yoke_bool ? YOKE_ESHAPE : YOKE_EDTYPE,
+			    "takes a mask (bool) that broadcasts with x, got %s and %s",
 			    yk_describe(&v, a), yk_describe(&m, b));
 		return yk_rec_end_with(&r, YK_BAD, 1, &(struct yk_rec_result){ count, YK_BAD });
 	}
 	yk_id at = compact(g, flat(g, yk_broadcast_like(g, r.in[1], &both)), capacity);
 	yk_id y = taken(g, flat(g, yk_broadcast_like(g, r.in[0], &both)), at);
-	return yk_rec_end_with(&r, y, 1, &(struct yk_rec_result){ count, at == YK_BAD ? at : at + 1 });
+	return yk_rec_end_with(&r, y, 1,
+			       &(struct yk_rec_result){ count, at == YK_BAD ? at : at + 1 });
 }
 
-yoke_tensor *yoke_unique(yoke_tensor *x, int64_t capacity, yoke_tensor **inverse, yoke_tensor **counts, yoke_tensor **count)
+yoke_tensor *yoke_unique(yoke_tensor *x, int64_t capacity, yoke_tensor **inverse,
+			 yoke_tensor **counts, yoke_tensor **count)
 {
 	struct yk_rec r = yk_rec_begin(1, &x);
 	struct yk_graph *g = r.g;
-	struct yk_rec_result more[] = { { inverse, YK_BAD }, { counts, YK_BAD }, { count, YK_BAD } };
+	struct yk_rec_result more[] = { { inverse, YK_BAD },
+					{ counts, YK_BAD },
+					{ count, YK_BAD } };
 	if (r.in[0] == YK_BAD)
 		return yk_rec_end_with(&r, YK_BAD, 3, more);
 	const struct yk_value v = g->value[r.in[0]];
@@ -143,10 +164,12 @@ yoke_tensor *yoke_unique(yoke_tensor *x, int64_t capacity, yoke_tensor **inverse
 		yk_rec_fail(&r, YOKE_ERANGE, "the capacity is %lld", (long long)capacity);
 		return yk_rec_end_with(&r, YK_BAD, 3, more);
 	}
-	yk_id s = yk_record(g, YK_SORT, 1, (yk_id[]){ flat(g, r.in[0]) }, 2, (union yoke_attr[]){ { .i = n }, { .i = 0 } });
+	yk_id s = yk_record(g, YK_SORT, 1, (yk_id[]){ flat(g, r.in[0]) }, 2,
+			    (union yoke_attr[]){ { .i = n }, { .i = 0 } });
 	if (s == YK_BAD)
 		return yk_rec_end_with(&r, YK_BAD, 3, more);
-	yk_id first = n ? yk_bin(g, YK_NE, yk_slice_axis(g, s, 0, 1, n - 1), yk_slice_axis(g, s, 0, 0, n - 1)) :
+	yk_id first = n ? yk_bin(g, YK_NE, yk_slice_axis(g, s, 0, 1, n - 1),
+				 yk_slice_axis(g, s, 0, 0, n - 1)) :
 			  yk_broadcast(g, yk_lit(g, yoke_bool, 0), 1, &n);
 	if (n)
 		first = yk_pad(g, first, (int64_t[]){ 1 }, (int64_t[]){ 0 }, 1);
@@ -156,13 +179,16 @@ yoke_tensor *yoke_unique(yoke_tensor *x, int64_t capacity, yoke_tensor **inverse
 	more[2].value = at + 1;
 	yk_id y = taken(g, s, yk_slice_axis(g, at, 0, 0, capacity));
 	if (counts) {
-		yk_id end = yk_tri(g, YK_SELECT, yk_bin_lit(g, YK_LT, at, 0), yk_lit(g, yoke_i64, (double)n), at);
-		more[1].value = yk_bin(g, YK_SUB, yk_slice_axis(g, end, 0, 1, capacity), yk_slice_axis(g, end, 0, 0, capacity));
+		yk_id end = yk_tri(g, YK_SELECT, yk_bin_lit(g, YK_LT, at, 0),
+				   yk_lit(g, yoke_i64, (double)n), at);
+		more[1].value = yk_bin(g, YK_SUB, yk_slice_axis(g, end, 0, 1, capacity),
+				       yk_slice_axis(g, end, 0, 0, capacity));
 	}
 	if (inverse) {
 		yk_id rank = yk_cast(g, first, yoke_i64);
 		rank = yk_bin_lit(g, YK_SUB, yk_record(g, YK_CUMSUM, 1, &rank, 3, along_0), 1);
-		rank = yk_record(g, YK_SCATTER_ADD, 3, (yk_id[]){ YK_NIL, s + 1, rank }, 1, &(union yoke_attr){ .i = n });
+		rank = yk_record(g, YK_SCATTER_ADD, 3, (yk_id[]){ YK_NIL, s + 1, rank }, 1,
+				 &(union yoke_attr){ .i = n });
 		more[0].value = yk_reshape(g, rank, v.rank, v.dims);
 	}
 	return yk_rec_end_with(&r, y, 3, more);
@@ -173,7 +199,8 @@ yoke_tensor *yoke_unique(yoke_tensor *x, int64_t capacity, yoke_tensor **inverse
 yoke_tensor *yoke_where(yoke_tensor *condition, yoke_tensor *x, yoke_tensor *y)
 {
 	struct yk_rec r = yk_rec_begin_op(YK_SELECT, 2, (yoke_tensor *[]){ x, y });
-	yk_id c = r.in[0] == YK_BAD || r.in[1] == YK_BAD ? YK_BAD : yk_operand(r.ctx, condition, yoke_bool);
+	yk_id c = r.in[0] == YK_BAD || r.in[1] == YK_BAD ? YK_BAD :
+							   yk_operand(r.ctx, condition, yoke_bool);
 	if (c == YK_NIL)
 		yk_rec_fail(&r, YOKE_EINVAL, "the condition is YOKE_NONE");
 	if (c == YK_NIL || c == YK_BAD)
@@ -190,8 +217,9 @@ yoke_tensor *yoke_masked_fill(yoke_tensor *x, yoke_tensor *mask, yoke_tensor *va
 	const struct yk_value v = r.g->value[r.in[0]];
 	yk_id y = yk_tri(r.g, YK_SELECT, r.in[1], r.in[2], r.in[0]);
 	if (y != YK_BAD && !yk_same_shape(&v, &r.g->value[y])) {
-		yk_rec_fail(&r, YOKE_ESHAPE, "the mask or the value does not broadcast to x, got %s and %s", yk_describe(&v, a),
-			    yk_describe(&r.g->value[r.in[1]], b));
+		yk_rec_fail(&r, YOKE_ESHAPE,
+			    "the mask or the value does not broadcast to x, got %s and %s",
+			    yk_describe(&v, a), yk_describe(&r.g->value[r.in[1]], b));
 		y = YK_BAD;
 	}
 	return yk_rec_end(&r, y);
@@ -201,11 +229,13 @@ yoke_tensor *yoke_masked_fill(yoke_tensor *x, yoke_tensor *mask, yoke_tensor *va
 static int shape_masked_scatter(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
 {
 	struct yk_value both = *out = *IN(0);
-	if (IN(1)->dtype != yoke_bool || !yk_dims_broadcast(&both, IN(1)) || !yk_same_shape(&both, out))
-		return fail_two(g, c, IN(1)->dtype == yoke_bool ? YOKE_ESHAPE : YOKE_EDTYPE, "takes a mask (bool) that broadcasts to x, got",
-				out, IN(1));
+	if (IN(1)->dtype != yoke_bool || !yk_dims_broadcast(&both, IN(1)) ||
+	    !yk_same_shape(&both, out))
+		return fail_two(g, c, IN(1)->dtype == yoke_bool ? YOKE_ESHAPE : YOKE_EDTYPE,
+				"takes a mask (bool) that broadcasts to x, got", out, IN(1));
 	if (IN(2)->dtype != out->dtype || (!yk_count(IN(2)) && yk_count(out)))
-		return fail_two(g, c, IN(2)->dtype == out->dtype ? YOKE_ESHAPE : YOKE_EDTYPE, "takes elements of x's dtype, got", out, IN(2));
+		return fail_two(g, c, IN(2)->dtype == out->dtype ? YOKE_ESHAPE : YOKE_EDTYPE,
+				"takes elements of x's dtype, got", out, IN(2));
 	return 0;
 }
 
@@ -217,10 +247,15 @@ static void decompose_masked_scatter(struct yk_graph *g, const struct yk_call *c
 		out[0] = yk_un(g, YK_CONTIGUOUS, c->in[0]);
 		return;
 	}
-	yk_id chosen = flat(g, yk_broadcast_like(g, c->in[1], &to)), one = yk_cast(g, chosen, yk_count(&to) < INT32_MAX ? yoke_i32 : yoke_i64);
-	yk_id at = yk_bin_lit(g, YK_MAX, yk_bin_lit(g, YK_SUB, yk_record(g, YK_CUMSUM, 1, &one, 3, along_0), 1), 0);
-	yk_id y = yk_record(g, YK_GATHER, 2, (yk_id[]){ flat(g, c->in[2]), at }, 1, &(union yoke_attr){ .i = 0 });
-	out[0] = yk_reshape(g, yk_tri(g, YK_SELECT, chosen, y, flat(g, c->in[0])), to.rank, to.dims);
+	yk_id chosen = flat(g, yk_broadcast_like(g, c->in[1], &to)),
+	      one = yk_cast(g, chosen, yk_count(&to) < INT32_MAX ? yoke_i32 : yoke_i64);
+	yk_id at = yk_bin_lit(
+		g, YK_MAX, yk_bin_lit(g, YK_SUB, yk_record(g, YK_CUMSUM, 1, &one, 3, along_0), 1),
+		0);
+	yk_id y = yk_record(g, YK_GATHER, 2, (yk_id[]){ flat(g, c->in[2]), at }, 1,
+			    &(union yoke_attr){ .i = 0 });
+	out[0] =
+		yk_reshape(g, yk_tri(g, YK_SELECT, chosen, y, flat(g, c->in[0])), to.rank, to.dims);
 }
 
 static void grad_masked_scatter(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_id *gin)
@@ -233,8 +268,13 @@ static void grad_masked_scatter(struct yk_graph *g, uint32_t node, const yk_id *
 	gin[2] = y == YK_BAD ? y : yk_reshape(g, y, v.rank, v.dims);
 }
 
-YK_OP(MASKED_SCATTER) = { .name = "masked_scatter", .min_in = 3, .max_in = 3, .nout = 1, .shape = shape_masked_scatter,
-	.grad = grad_masked_scatter, .decompose = decompose_masked_scatter };
+YK_OP(MASKED_SCATTER) = { .name = "masked_scatter",
+			  .min_in = 3,
+			  .max_in = 3,
+			  .nout = 1,
+			  .shape = shape_masked_scatter,
+			  .grad = grad_masked_scatter,
+			  .decompose = decompose_masked_scatter };
 
 yoke_tensor *yoke_masked_scatter(yoke_tensor *x, yoke_tensor *mask, yoke_tensor *v)
 {

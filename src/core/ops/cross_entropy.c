@@ -86,8 +86,8 @@ static void decompose_cross_entropy_backward(struct yk_graph *g, const struct yk
 	yk_id each =
 		yk_bin(g, YK_DIV, c->in[3], counted(g, ids, c->attr[0].i, dtype, &valid));
 	yk_id d = yk_bin(g, YK_MUL, yk_bin(g, YK_SUB, p, target), each);
-	out[0] = yk_cast_like(g, yk_tri(g, YK_SELECT, yk_add_last(g, valid), d, yk_lit(g, dtype, 0)),
-		      c->in[0]);
+	out[0] = yk_cast_like(
+		g, yk_tri(g, YK_SELECT, yk_add_last(g, valid), d, yk_lit(g, dtype, 0)), c->in[0]);
 }
 
 static void grad_cross_entropy(struct yk_graph *g, uint32_t node, const yk_id *gout,
@@ -104,10 +104,16 @@ YK_OP(CROSS_ENTROPY) = { .name = "cross_entropy", .code = YOKE_OP_CROSS_ENTROPY,
 	.cast = YK_CAST_INSIDE, .flags = YK_F_FLOAT, .min_in = 2, .max_in = 2, .nout = 2,
 	.shape = shape_cross_entropy, .grad = grad_cross_entropy,
 	.decompose = decompose_cross_entropy };
-YK_OP(CROSS_ENTROPY_BACKWARD) = { .name = "cross_entropy_backward", .code = YOKE_OP_CROSS_ENTROPY_BACKWARD,
-	.flags = YK_F_FLOAT, .min_in = 4, .max_in = 4, .nout = 1,
-	.shape = shape_cross_entropy_backward, .decompose = decompose_cross_entropy_backward,
-	.inplace = { { 0, 0 } }, .ninplace = 1 };
+YK_OP(CROSS_ENTROPY_BACKWARD) = { .name = "cross_entropy_backward",
+				  .code = YOKE_OP_CROSS_ENTROPY_BACKWARD,
+				  .flags = YK_F_FLOAT,
+				  .min_in = 4,
+				  .max_in = 4,
+				  .nout = 1,
+				  .shape = shape_cross_entropy_backward,
+				  .decompose = decompose_cross_entropy_backward,
+				  .inplace = { { 0, 0 } },
+				  .ninplace = 1 };
 
 yoke_tensor *yoke_cross_entropy(yoke_tensor *logits, yoke_tensor *ids, int64_t ignore,
 				double smooth)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Connectionist temporal classification: the likelihood of labels under all alignments with the
-// steps of a sequence, in log space. There is no decomposition: where a device has no kernel the CPU
-// runs the op.
+// steps of a sequence, in log space. There is no decomposition: where a device has no kernel the
+// CPU runs the op.
 #include "config.h"
 
 #include <math.h>

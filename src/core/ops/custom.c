@@ -23,7 +23,8 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // serializes registrat
 
 const struct yk_op_def *yk_custom_def(int op)
 {
-	return &atomic_load_explicit(&own[(op - YK_OPS) / 2], memory_order_relaxed)->row[(op - YK_OPS) % 2];
+	return &atomic_load_explicit(&own[(op - YK_OPS) / 2], memory_order_relaxed)
+			->row[(op - YK_OPS) % 2];
 }
 
 struct yk_custom *yk_custom_of(int number)
@@ -49,12 +50,14 @@ int yoke_op_fail(const struct yoke_op_args *a, int code, const char *why)
 
 static void see_value(struct yoke_op_tensor *to, const struct yk_value *v)
 {
-	*to = (struct yoke_op_tensor){ .dtype = v ? v->dtype : YOKE_DTYPE_NONE, .rank = v ? v->rank : 0 };
+	*to = (struct yoke_op_tensor){ .dtype = v ? v->dtype : YOKE_DTYPE_NONE,
+				       .rank = v ? v->rank : 0 };
 	if (v)
 		memcpy(to->dims, v->dims, v->rank * sizeof *v->dims);
 }
 
-static struct yoke_op_args args_of(const struct yk_custom *o, struct yk_custom_args *s, const union yoke_attr *attr)
+static struct yoke_op_args args_of(const struct yk_custom *o, struct yk_custom_args *s,
+				   const union yoke_attr *attr)
 {
 	return (struct yoke_op_args){
 		.size = sizeof s->args, .name = o->def.name, .nin = o->def.nin, .nout = o->def.nout,
@@ -62,8 +65,9 @@ static struct yoke_op_args args_of(const struct yk_custom *o, struct yk_custom_a
 	};
 }
 
-void yk_custom_see(const struct yk_custom *o, const struct yk_graph *g, const yk_id *in, const union yoke_attr *attr,
-		const struct yk_value *outs, struct yk_custom_args *to)
+void yk_custom_see(const struct yk_custom *o, const struct yk_graph *g, const yk_id *in,
+		   const union yoke_attr *attr, const struct yk_value *outs,
+		   struct yk_custom_args *to)
 {
 	to->args = args_of(o, to, attr);
 	for (int i = 0; i < o->def.nin; i++)
@@ -83,7 +87,8 @@ static void see_view(struct yoke_op_tensor *to, const struct yoke_view *v, void 
 	memcpy(to->strides, v->strides, sizeof to->strides);
 }
 
-static void see_op(const struct yk_custom *o, const struct yoke_op *op, void *const *data, struct yk_custom_args *to)
+static void see_op(const struct yk_custom *o, const struct yoke_op *op, void *const *data,
+		   struct yk_custom_args *to)
 {
 	to->args = args_of(o, to, op->attr);
 	for (uint32_t i = 0; i < op->nout; i++)
@@ -104,7 +109,8 @@ static char *describe(const struct yoke_op_tensor *t, char *to)
 }
 
 // Calls the shape function and validates its results like untrusted input.
-static int call_shape(const struct yk_custom *o, const struct yk_custom_args *s, struct yoke_op_tensor *out)
+static int call_shape(const struct yk_custom *o, const struct yk_custom_args *s,
+		      struct yoke_op_tensor *out)
 {
 	struct yoke_op_args args = s->args;
 	char text[160];
@@ -113,21 +119,32 @@ static int call_shape(const struct yk_custom *o, const struct yk_custom_args *s,
 		out[i] = (struct yoke_op_tensor){ 0 };
 	const int err = o->def.shape(&args, out);
 	if (err > 0)
-		return yk_fail(YOKE_EINVAL, "%s: its shape function returned %d, which is neither 0 nor an error", o->def.name,
-			       err);
+		return yk_fail(
+			YOKE_EINVAL,
+			"%s: its shape function returned %d, which is neither 0 nor an error",
+			o->def.name, err);
 	if (err)
-		return yoke_error_code() ? err : yk_fail(err, "%s: its shape function refuses the operands, the first %s",
-							 o->def.name, o->def.nin ? describe(&s->in[0], text) : "absent");
+		return yoke_error_code() ?
+			       err :
+			       yk_fail(err,
+				       "%s: its shape function refuses the operands, the first %s",
+				       o->def.name,
+				       o->def.nin ? describe(&s->in[0], text) : "absent");
 	for (int i = 0; i < o->def.nout; i++) {
 		uint64_t bytes = yoke_dtype_size(out[i].dtype);
 		bool good = bytes && out[i].rank >= 0 && out[i].rank <= YOKE_MAX_RANK;
 		for (int k = 0; good && k < out[i].rank; k++)
 			good = out[i].dims[k] >= 0 &&
-			       !__builtin_mul_overflow(bytes, (uint64_t)(out[i].dims[k] ? out[i].dims[k] : 1), &bytes) &&
+			       !__builtin_mul_overflow(
+				       bytes, (uint64_t)(out[i].dims[k] ? out[i].dims[k] : 1),
+				       &bytes) &&
 			       bytes <= INT64_MAX;
 		if (!good)
-			return yk_fail(YOKE_ESHAPE, "%s: its shape function returned an invalid tensor: result %d of dtype %d "
-				       "and rank %d", o->def.name, i, out[i].dtype, out[i].rank);
+			return yk_fail(
+				YOKE_ESHAPE,
+				"%s: its shape function returned an invalid tensor: result %d of dtype %d "
+				"and rank %d",
+				o->def.name, i, out[i].dtype, out[i].rank);
 	}
 	return 0;
 }
@@ -145,8 +162,10 @@ int yk_shape_custom(struct yk_graph *g, const struct yk_call *c, struct yk_value
 	yk_custom_see(o, g, c->in, c->attr, NULL, &s);
 	const int err = call_shape(o, &s, shapes);
 	for (int i = 0; i < o->def.nout && !err; i++) {
-		out[i] = (struct yk_value){ .dtype = (uint8_t)shapes[i].dtype, .rank = (uint8_t)shapes[i].rank };
-		memcpy(out[i].dims, shapes[i].dims, (size_t)shapes[i].rank * sizeof *shapes[i].dims);
+		out[i] = (struct yk_value){ .dtype = (uint8_t)shapes[i].dtype,
+					    .rank = (uint8_t)shapes[i].rank };
+		memcpy(out[i].dims, shapes[i].dims,
+		       (size_t)shapes[i].rank * sizeof *shapes[i].dims);
 	}
 	return err;
 }
@@ -169,16 +188,19 @@ static int is_same_result(const struct yk_custom *o, const struct yk_custom_args
 		for (int k = 0; same && k < now[i].rank; k++)
 			same = now[i].dims[k] == s->out[i].dims[k];
 		if (!same)
-			return yk_fail(YOKE_EINVAL, "%s: its shape function returned %s for result %d, but %s for the same "
-				       "operands when it was recorded", o->def.name, describe(&now[i], is), i,
-				       describe(&s->out[i], was));
+			return yk_fail(
+				YOKE_EINVAL,
+				"%s: its shape function returned %s for result %d, but %s for the same "
+				"operands when it was recorded",
+				o->def.name, describe(&now[i], is), i, describe(&s->out[i], was));
 	}
 	return err;
 }
 
 // ---- sources for devices ----
 
-static int run_chunk(const void *arg, const struct yoke_op *op, void *const *data, int64_t chunk, int64_t chunks)
+static int run_chunk(const void *arg, const struct yoke_op *op, void *const *data, int64_t chunk,
+		     int64_t chunks)
 {
 	const struct yk_custom *o = arg;
 	struct yk_custom_args s;
@@ -194,7 +216,8 @@ static int64_t elements(const struct yoke_op_tensor *t)
 	return n;
 }
 
-static int geometry(const struct yk_custom *o, const struct yk_custom_args *s, struct yoke_source *to)
+static int geometry(const struct yk_custom *o, const struct yk_custom_args *s,
+		    struct yoke_source *to)
 {
 	const int64_t n = elements(&s->out[0]);
 	uint64_t *global = to->global, *local = to->local;
@@ -209,12 +232,14 @@ static int geometry(const struct yk_custom *o, const struct yk_custom_args *s, s
 		global[i] = global[i] ? global[i] : 1;
 		if (local[i] && global[i] % local[i] &&
 		    __builtin_add_overflow(global[i], local[i] - global[i] % local[i], &global[i]))
-			return yk_fail(YOKE_ERANGE, "%s: its geometry has too many work items", o->def.name);
+			return yk_fail(YOKE_ERANGE, "%s: its geometry has too many work items",
+				       o->def.name);
 	}
 	return err < 0 ? err : err ? YOKE_EINVAL : 0;
 }
 
-int yk_custom_source(const struct yk_custom *o, struct yoke_op *op, struct yk_device *d, struct yoke_source *to)
+int yk_custom_source(const struct yk_custom *o, struct yoke_op *op, struct yk_device *d,
+		     struct yoke_source *to)
 {
 	struct yk_custom_args s;
 	see_op(o, op, NULL, &s);
@@ -266,10 +291,13 @@ static int whole(const struct yoke_op_def *d)
 {
 	const char *what = NULL;
 	if (!d->name || !is_name(d->name))
-		return yk_fail(YOKE_EINVAL, "op_register: '%.80s' is no name; one is like acme.gate, of letters, digits, _ and "
-			       "one '.'", d->name ? d->name : "");
-	if (d->nin < 0 || d->nin > YOKE_OP_MAX_IN || d->nout < 1 || d->nout > YOKE_OP_MAX_OUT || d->nattr < 0 ||
-	    d->nattr > YOKE_MAX_ATTRS)
+		return yk_fail(
+			YOKE_EINVAL,
+			"op_register: '%.80s' is no name; one is like acme.gate, of letters, digits, _ and "
+			"one '.'",
+			d->name ? d->name : "");
+	if (d->nin < 0 || d->nin > YOKE_OP_MAX_IN || d->nout < 1 || d->nout > YOKE_OP_MAX_OUT ||
+	    d->nattr < 0 || d->nattr > YOKE_MAX_ATTRS)
 		what = "takes 0 to 16 operands and 0 to 16 attributes, and gives 1 to 8 results";
 	else if (!d->shape)
 		what = "has no shape function";
@@ -297,7 +325,8 @@ static char *numbered(const char *text, const char *name)
 	for (int line = 2; *text; line++) {
 		const size_t n = strcspn(text, "\n"), blank = strspn(text, " \t");
 		fprintf(f, "%.*s\n", (int)n, text);
-		if (text[blank] == '#' && !strncmp(text + blank + 1 + strspn(text + blank + 1, " \t"), "include", 7))
+		if (text[blank] == '#' &&
+		    !strncmp(text + blank + 1 + strspn(text + blank + 1, " \t"), "include", 7))
 			fprintf(f, "#line %d \"%s\"\n", line, name);
 		text += n + (text[n] == '\n');
 	}
@@ -348,7 +377,8 @@ static struct yk_custom *own_new(const struct yoke_op_def *d)
 	}
 	o->hash[0] = yk_hash(d->name, strlen(d->name), 0);
 	for (uint32_t k = 1; d->text && k < 3; k++)
-		o->hash[k] = yk_hash(o->def.entry, strlen(o->def.entry), yk_hash(o->def.text, strlen(o->def.text), k));
+		o->hash[k] = yk_hash(o->def.entry, strlen(o->def.entry),
+				     yk_hash(o->def.text, strlen(o->def.text), k));
 	rows_of(o);
 	return o;
 }
@@ -366,10 +396,13 @@ int yoke_op_register(const struct yoke_op_def *given)
 	const int n = atomic_load(&owns);
 	for (int i = 0; i < n && !err; i++)
 		if (!strcmp(atomic_load(&own[i])->def.name, d.name))
-			err = yk_fail(YOKE_EINVAL, "op_register: there is an op %s already; choose another name, or call that one",
-				      d.name);
+			err = yk_fail(
+				YOKE_EINVAL,
+				"op_register: there is an op %s already; choose another name, or call that one",
+				d.name);
 	if (!err && n == LIMIT)
-		err = yk_fail(YOKE_ERANGE, "op_register: there are %d ops of the application's already", LIMIT);
+		err = yk_fail(YOKE_ERANGE,
+			      "op_register: there are %d ops of the application's already", LIMIT);
 	if (!err) {
 		o->op = (uint16_t)(YK_OPS + 2 * n);
 		atomic_store(&own[n], o);

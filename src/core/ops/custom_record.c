@@ -76,8 +76,8 @@ static int handles(struct yoke_context *ctx, int n, const yk_id *id, yoke_tensor
 }
 
 // The value that a callback returned, checked for shape and dtype.
-static int value_of(struct yoke_context *ctx, const struct yk_custom *o, yoke_tensor *t, const struct yk_value *want,
-		    const char *what, int number, yk_id *to)
+static int value_of(struct yoke_context *ctx, const struct yk_custom *o, yoke_tensor *t,
+		    const struct yk_value *want, const char *what, int number, yk_id *to)
 {
 	char got[160], should[160];
 	struct yk_graph *g = &ctx->graph;
@@ -85,25 +85,28 @@ static int value_of(struct yoke_context *ctx, const struct yk_custom *o, yoke_te
 	*to = t && t != YOKE_NONE ? yk_operand(ctx, t, want->dtype) : YK_BAD;
 	if (*to == YK_BAD)
 		return yoke_error_code() ? yoke_error_code() :
-			yk_fail(YOKE_EINVAL, "%s: its %s gives no value %d", o->def.name, what, number);
+					   yk_fail(YOKE_EINVAL, "%s: its %s gives no value %d",
+						   o->def.name, what, number);
 	if (g->value[*to].dtype == want->dtype && yk_same_shape(&g->value[*to], want))
 		return 0;
-	return yk_fail(YOKE_ESHAPE, "%s: its %s gives %s for value %d, which must be %s", o->def.name, what,
-		       yk_describe(&g->value[*to], got), number, yk_describe(want, should));
+	return yk_fail(YOKE_ESHAPE, "%s: its %s gives %s for value %d, which must be %s",
+		       o->def.name, what, yk_describe(&g->value[*to], got), number,
+		       yk_describe(want, should));
 }
 
 static int returned(const struct yk_custom *o, const char *what, int err)
 {
 	if (err && !yoke_error_code())
-		yk_fail(err < 0 ? err : YOKE_EINVAL, "%s: its %s returned %d", o->def.name, what, err);
+		yk_fail(err < 0 ? err : YOKE_EINVAL, "%s: its %s returned %d", o->def.name, what,
+			err);
 	return err > 0 ? YOKE_EINVAL : err;
 }
 
 // ---- calls ----
 
 // Records the op's decomposition; out: its results.
-static int decompose(struct yoke_context *ctx, const struct yk_custom *o, const yk_id *in, const union yoke_attr *attr,
-		     const struct yk_value *want, yk_id *out)
+static int decompose(struct yoke_context *ctx, const struct yk_custom *o, const yk_id *in,
+		     const union yoke_attr *attr, const struct yk_value *want, yk_id *out)
 {
 	struct frame f;
 	struct yk_custom_args s;
@@ -120,19 +123,24 @@ static int decompose(struct yoke_context *ctx, const struct yk_custom *o, const 
 }
 
 // Can the device compute the op itself?  Then *op has its source.
-static int takes(struct yoke_context *ctx, struct yk_device *d, const struct yk_custom *o, const yk_id *in,
-		 const union yoke_attr *attr, const struct yk_value *want, struct yoke_source *source, struct yoke_op *op,
-		 struct yoke_view *view)
+static int takes(struct yoke_context *ctx, struct yk_device *d, const struct yk_custom *o,
+		 const yk_id *in, const union yoke_attr *attr, const struct yk_value *want,
+		 struct yoke_source *source, struct yoke_op *op, struct yoke_view *view)
 {
-	*op = (struct yoke_op){ .size = sizeof *op, .code = YOKE_OP_SOURCE, .nattr = (uint8_t)o->def.nattr,
-				.nout = (uint32_t)o->def.nout, .nin = (uint32_t)o->def.nin };
+	*op = (struct yoke_op){ .size = sizeof *op,
+				.code = YOKE_OP_SOURCE,
+				.nattr = (uint8_t)o->def.nattr,
+				.nout = (uint32_t)o->def.nout,
+				.nin = (uint32_t)o->def.nin };
 	op->out = view;
 	op->in = view + o->def.nout;
 	if (o->def.nattr)
 		memcpy(op->attr, attr, (size_t)o->def.nattr * sizeof *attr);
 	for (int i = 0; i < o->def.nout + o->def.nin; i++) {
 		const yk_id id = i < o->def.nout ? YK_BAD : in[i - o->def.nout];
-		const struct yk_value *v = i < o->def.nout ? &want[i] : id == YK_NIL ? NULL : &ctx->graph.value[id];
+		const struct yk_value *v = i < o->def.nout ? &want[i] :
+					   id == YK_NIL    ? NULL :
+							     &ctx->graph.value[id];
 		int64_t stride = 1;
 		view[i] = (struct yoke_view){ .kind = v ? YOKE_VIEW_BUFFER : YOKE_VIEW_NONE };
 		if (!v)
@@ -172,12 +180,14 @@ static int compile(struct yk_custom *o, struct yk_device *d, const struct yoke_o
 		o->built[k] = err ? NULL : d;
 	}
 	pthread_mutex_unlock(&lock);
-	return err ? yk_fail(err, "%s: its kernel text does not serve on %s: %s", o->def.name, d->id, why) : 0;
+	return err ? yk_fail(err, "%s: its kernel text does not serve on %s: %s", o->def.name,
+			     d->id, why) :
+		     0;
 }
 
 // 1: record the op itself; 0: decompose it; negative: an error.
-static int choose(struct yoke_context *ctx, struct yk_custom *o, int way, const yk_id *in, const union yoke_attr *attr,
-		  const struct yk_value *want)
+static int choose(struct yoke_context *ctx, struct yk_custom *o, int way, const yk_id *in,
+		  const union yoke_attr *attr, const struct yk_value *want)
 {
 	struct yoke_view view[YOKE_OP_MAX_IN + YOKE_OP_MAX_OUT];
 	struct yoke_source source;
@@ -197,16 +207,22 @@ static int choose(struct yoke_context *ctx, struct yk_custom *o, int way, const 
 	}
 	if (taken || (o->def.cpu && !parts))
 		return 1;
-	return parts ? 0 : yk_fail(YOKE_EUNSUPPORTED, "%s: %s takes no kernel text of it, and it has neither a decomposition "
-				   "nor a CPU function", o->def.name, ctx->device->id);
+	return parts ? 0 :
+		       yk_fail(YOKE_EUNSUPPORTED,
+			       "%s: %s takes no kernel text of it, and it has neither a decomposition "
+			       "nor a CPU function",
+			       o->def.name, ctx->device->id);
 }
 
-static int record(struct yoke_context *ctx, struct yk_custom *o, int way, const yk_id *in, const union yoke_attr *attr,
-		  yk_id *first)
+static int record(struct yoke_context *ctx, struct yk_custom *o, int way, const yk_id *in,
+		  const union yoke_attr *attr, yk_id *first)
 {
 	struct yk_value want[YOKE_OP_MAX_OUT];
 	yk_id operand[YOKE_OP_MAX_IN + YOKE_OP_MAX_OUT];
-	struct yk_call c = { .op = o->op, .nin = (uint32_t)o->def.nin, .in = operand, .nattr = (uint32_t)o->def.nattr,
+	struct yk_call c = { .op = o->op,
+			     .nin = (uint32_t)o->def.nin,
+			     .in = operand,
+			     .nattr = (uint32_t)o->def.nattr,
 			     .attr = attr };
 	memcpy(operand, in, c.nin * sizeof *in);
 	int err = yk_shape_custom(&ctx->graph, &c, want);
@@ -232,11 +248,13 @@ static struct yoke_context *context_of(const struct yk_custom *o, yoke_tensor *c
 	return yk_current();
 }
 
-static int operands(struct yoke_context *ctx, const struct yk_custom *o, yoke_tensor *const *in, yk_id *to)
+static int operands(struct yoke_context *ctx, const struct yk_custom *o, yoke_tensor *const *in,
+		    yk_id *to)
 {
 	int dtype = 0;
 	for (int i = 0; i < o->def.nin; i++) {
-		const struct yk_tensor *t = in[i] == YOKE_NONE ? NULL : yk_tensor(in[i], o->def.name);
+		const struct yk_tensor *t =
+			in[i] == YOKE_NONE ? NULL : yk_tensor(in[i], o->def.name);
 		if (!t && in[i] != YOKE_NONE)
 			return yk_error_last();
 		dtype = dtype || !t ? dtype : t->dtype; // for literals
@@ -246,12 +264,14 @@ static int operands(struct yoke_context *ctx, const struct yk_custom *o, yoke_te
 		if (to[i] == YK_BAD)
 			return yk_error_last();
 		if (to[i] == YK_NIL && !(o->def.optional >> i & 1))
-			return yk_op_fail(&ctx->graph, o->op, YOKE_EINVAL, "operand %d is YOKE_NONE and not optional", i);
+			return yk_op_fail(&ctx->graph, o->op, YOKE_EINVAL,
+					  "operand %d is YOKE_NONE and not optional", i);
 	}
 	return 0;
 }
 
-int yk_custom_call(struct yk_custom *o, int way, yoke_tensor *const *in, const union yoke_attr *attr, yoke_tensor **out)
+int yk_custom_call(struct yk_custom *o, int way, yoke_tensor *const *in,
+		   const union yoke_attr *attr, yoke_tensor **out)
 {
 	struct yoke_context *ctx = context_of(o, in);
 	yk_id id[YOKE_OP_MAX_IN], first = YK_NIL;
@@ -273,17 +293,21 @@ int yk_custom_call(struct yk_custom *o, int way, yoke_tensor *const *in, const u
 	return err;
 }
 
-int yoke_op_call(int op, int nin, yoke_tensor *const *in, int nattr, const union yoke_attr *attr, int nout,
-		 yoke_tensor **out)
+int yoke_op_call(int op, int nin, yoke_tensor *const *in, int nattr, const union yoke_attr *attr,
+		 int nout, yoke_tensor **out)
 {
 	struct yk_custom *o = yk_custom_of(op);
 	for (int i = 0; out && i < nout; i++)
 		out[i] = NULL;
 	if (!o)
-		return yk_fail(YOKE_EINVAL, "op_call: no op has the number %d; yoke_op_register gives one", op);
-	if (nin != o->def.nin || nattr != o->def.nattr || nout != o->def.nout || (nin && !in) || (nattr && !attr) || !out)
-		return yk_fail(YOKE_EINVAL, "%s: takes %d operands and %d attributes and gives %d results, got %d, %d and %d",
-			       o->def.name, o->def.nin, o->def.nattr, o->def.nout, nin, nattr, nout);
+		return yk_fail(YOKE_EINVAL,
+			       "op_call: no op has the number %d; yoke_op_register gives one", op);
+	if (nin != o->def.nin || nattr != o->def.nattr || nout != o->def.nout || (nin && !in) ||
+	    (nattr && !attr) || !out)
+		return yk_fail(
+			YOKE_EINVAL,
+			"%s: takes %d operands and %d attributes and gives %d results, got %d, %d and %d",
+			o->def.name, o->def.nin, o->def.nattr, o->def.nout, nin, nattr, nout);
 	for (int i = 0; i < nin; i++)
 		if (!in[i])
 			return yoke_error_code() ? yoke_error_code() :
@@ -294,11 +318,14 @@ int yoke_op_call(int op, int nin, yoke_tensor *const *in, int nattr, const union
 // ---- gradients ----
 
 // Cotangents of the results, zeros where nothing depends on one; NIL for results without gradient.
-static int cotangents(struct yk_graph *g, const struct yk_custom *o, uint32_t first, const yk_id *gout, yk_id *to)
+static int cotangents(struct yk_graph *g, const struct yk_custom *o, uint32_t first,
+		      const yk_id *gout, yk_id *to)
 {
 	for (int i = 0; i < o->def.nout; i++) {
 		const yk_id y = first + (uint32_t)i;
-		to[i] = !yk_is_float(g->value[y].dtype) ? YK_NIL : gout[i] != YK_NIL ? gout[i] : yk_full_like(g, y, 0);
+		to[i] = !yk_is_float(g->value[y].dtype) ? YK_NIL :
+			gout[i] != YK_NIL               ? gout[i] :
+							  yk_full_like(g, y, 0);
 		if (to[i] == YK_BAD)
 			return yk_error_last();
 	}
@@ -306,7 +333,8 @@ static int cotangents(struct yk_graph *g, const struct yk_custom *o, uint32_t fi
 }
 
 // Checks the gradient that the callback returned for operand i.
-static int take_gradient(struct yoke_context *ctx, const struct yk_custom *o, int i, yk_id x, yoke_tensor *t, yk_id *to)
+static int take_gradient(struct yoke_context *ctx, const struct yk_custom *o, int i, yk_id x,
+			 yoke_tensor *t, yk_id *to)
 {
 	struct yk_graph *g = &ctx->graph;
 	if (x == YK_NIL || !t || !yk_is_float(g->value[x].dtype))
@@ -320,12 +348,14 @@ static int take_gradient(struct yoke_context *ctx, const struct yk_custom *o, in
 
 void yk_grad_custom(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_id *gin)
 {
-	struct yoke_context *ctx = (struct yoke_context *)((char *)g - offsetof(struct yoke_context, graph));
+	struct yoke_context *ctx =
+		(struct yoke_context *)((char *)g - offsetof(struct yoke_context, graph));
 	const struct yk_node n = g->node[node];
 	const struct yk_custom *o = yk_op_def(n.op)->custom;
 	yk_id in[YOKE_OP_MAX_IN], out[YOKE_OP_MAX_OUT], cot[YOKE_OP_MAX_OUT];
 	union yoke_attr attr[YOKE_MAX_ATTRS];
-	yoke_tensor *x[YOKE_OP_MAX_IN], *y[YOKE_OP_MAX_OUT], *c[YOKE_OP_MAX_OUT], *to[YOKE_OP_MAX_IN] = { NULL };
+	yoke_tensor *x[YOKE_OP_MAX_IN], *y[YOKE_OP_MAX_OUT], *c[YOKE_OP_MAX_OUT],
+		*to[YOKE_OP_MAX_IN] = { NULL };
 	struct yk_custom_args s;
 	struct frame f;
 	int err;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums of products by the names of axes: einsum, tensordot, outer, kron.  The operands are contracted in pairs, in the
-// cheapest order for up to EXACT of them, else greedily.  A pair is one matrix product, or, without an axis that only one
-// operand has, a product of elements and a sum.
+// Sums of products by the names of axes: einsum, tensordot, outer, kron.  The operands are
+// contracted in pairs, in the cheapest order for up to EXACT of them, else greedily.  A pair is one
+// matrix product, or, without an axis that only one operand has, a product of elements and a sum.
 #include "config.h"
 
 #include <math.h>
@@ -62,7 +62,8 @@ static int name_of(char c)
 	return c >= 'A' && c <= 'Z' ? 26 + c - 'A' : -1;
 }
 
-// Reads a term up to , - or the end.  more: the number of axes that "..." stands for, -1: what is left of `rank`.
+// Reads a term up to , - or the end.  more: the number of axes that "..." stands for, -1: what is
+// left of `rank`.
 static const char *parse_term(struct sum *s, const char *at, struct term *t, int rank, int more)
 {
 	int letters = 0, dots = 0;
@@ -75,18 +76,22 @@ static const char *parse_term(struct sum *s, const char *at, struct term *t, int
 		} else if (name_of(*end) >= 0) {
 			letters++;
 		} else if (*end != ' ') {
-			yk_rec_fail(s->r, YOKE_EINVAL, "'%c' in the subscripts is neither a letter nor \"...\"", *end);
+			yk_rec_fail(s->r, YOKE_EINVAL,
+				    "'%c' in the subscripts is neither a letter nor \"...\"", *end);
 			return NULL;
 		}
 	}
 	if (more < 0)
 		more = rank - letters;
 	if (dots > 1 || more < 0 || more > YOKE_MAX_RANK || (more && !dots && rank >= 0)) {
-		yk_rec_fail(s->r, YOKE_ESHAPE, "the term \"%.*s\" is for another number of axes than %d", (int)(end - at), at, rank);
+		yk_rec_fail(s->r, YOKE_ESHAPE,
+			    "the term \"%.*s\" is for another number of axes than %d",
+			    (int)(end - at), at, rank);
 		return NULL;
 	}
 	if (letters + (dots ? more : 0) > YOKE_MAX_RANK) {
-		yk_rec_fail(s->r, YOKE_ESHAPE, "the term \"%.*s\" has more than %d axes", (int)(end - at), at, YOKE_MAX_RANK);
+		yk_rec_fail(s->r, YOKE_ESHAPE, "the term \"%.*s\" has more than %d axes",
+			    (int)(end - at), at, YOKE_MAX_RANK);
 		return NULL;
 	}
 	for (; at < end; at++) {
@@ -112,7 +117,8 @@ static bool has_twice(const struct term *t)
 	return false;
 }
 
-// Without "->": the axes of "...", then the letters that occur once, in alphabetical order, as in NumPy.
+// Without "->": the axes of "...", then the letters that occur once, in alphabetical order, as in
+// NumPy.
 static void implied_result(struct sum *s, int dots)
 {
 	int many[LETTERS] = { 0 };
@@ -142,7 +148,8 @@ static bool parse(struct sum *s, const char *text)
 				dots = d + 1;
 		all |= t->all;
 		if (k + 1 < s->n && *at != ',') {
-			yk_rec_fail(s->r, YOKE_EINVAL, "\"%s\" has fewer than %d terms", text, s->n);
+			yk_rec_fail(s->r, YOKE_EINVAL, "\"%s\" has fewer than %d terms", text,
+				    s->n);
 			return false;
 		}
 		at += k + 1 < s->n;
@@ -159,7 +166,10 @@ static bool parse(struct sum *s, const char *text)
 		return false;
 	}
 	if (has_twice(&s->out) || s->out.all & ~all || s->out.rank > YOKE_MAX_RANK) {
-		yk_rec_fail(s->r, YOKE_EINVAL, "in \"%s\" the result has an axis twice, or one that no operand has, or too many", text);
+		yk_rec_fail(
+			s->r, YOKE_EINVAL,
+			"in \"%s\" the result has an axis twice, or one that no operand has, or too many",
+			text);
 		return false;
 	}
 	return true;
@@ -174,8 +184,8 @@ static bool find_sizes(struct sum *s)
 		struct term *t = &s->term[k];
 		const struct yk_value v = s->g->value[t->x];
 		if (v.dtype != s->g->value[s->term[0].x].dtype || v.dtype == yoke_bool) {
-			yk_rec_fail(s->r, YOKE_EDTYPE, "takes numbers of one dtype, got %s and %s", text_of(s, &s->term[0], a),
-				    text_of(s, t, b));
+			yk_rec_fail(s->r, YOKE_EDTYPE, "takes numbers of one dtype, got %s and %s",
+				    text_of(s, &s->term[0], a), text_of(s, t, b));
 			return false;
 		}
 		for (int i = 0; i < t->rank; i++) {
@@ -185,8 +195,10 @@ static bool find_sizes(struct sum *s)
 				*size = v.dims[i];
 				first[name] = t;
 			} else if (v.dims[i] != *size && v.dims[i] != 1) {
-				yk_rec_fail(s->r, YOKE_ESHAPE, "an axis has %lld and %lld elements in %s and %s", (long long)*size,
-					    (long long)v.dims[i], text_of(s, first[name], a), text_of(s, t, b));
+				yk_rec_fail(s->r, YOKE_ESHAPE,
+					    "an axis has %lld and %lld elements in %s and %s",
+					    (long long)*size, (long long)v.dims[i],
+					    text_of(s, first[name], a), text_of(s, t, b));
 				return false;
 			}
 		}
@@ -221,8 +233,10 @@ static bool take_diagonals(struct sum *s, struct term *t)
 			const struct yk_value v = s->g->value[t->x];
 			char text[160];
 			if (v.dims[i] != v.dims[j]) {
-				yk_rec_fail(s->r, YOKE_ESHAPE, "axes %d and %d of %s have one name and different sizes", i, j,
-					    yk_describe(&v, text));
+				yk_rec_fail(
+					s->r, YOKE_ESHAPE,
+					"axes %d and %d of %s have one name and different sizes", i,
+					j, yk_describe(&v, text));
 				return false;
 			}
 			diagonal(s, t, i, j);
@@ -307,8 +321,8 @@ static bool ends_in(const struct term *t, names which)
 }
 
 // The operand of a matrix product: [batch, first, then], where either group may come first.
-static yk_id matrix(struct sum *s, const struct term *t, const struct order *batch, const struct order *first,
-		    const struct order *then)
+static yk_id matrix(struct sum *s, const struct term *t, const struct order *batch,
+		    const struct order *first, const struct order *then)
 {
 	struct order o = *batch;
 	int64_t dims[3] = { 1, 1, 1 };
@@ -362,25 +376,32 @@ static void pair(struct sum *s, struct term *a, const struct term *b, names late
 		y.name[i] = all.name[i];
 	if (all.n > YOKE_MAX_RANK) {
 		char u[160], v[160];
-		yk_rec_fail(s->r, YOKE_ESHAPE, "the product of %s and %s has more than %d axes", text_of(s, a, u), text_of(s, b, v),
-			    YOKE_MAX_RANK);
+		yk_rec_fail(s->r, YOKE_ESHAPE, "the product of %s and %s has more than %d axes",
+			    text_of(s, a, u), text_of(s, b, v), YOKE_MAX_RANK);
 		a->x = YK_BAD;
 		return;
 	}
 	if (!inner.n || (!left.n && !right.n)) {
 		for (int i = 0; i < inner.n; i++)
 			all.name[all.n++] = inner.name[i];
-		y.x = all.n > YOKE_MAX_RANK ? YK_BAD : yk_bin(s->g, YK_MUL, spread(s, a, &all), spread(s, b, &all));
+		y.x = all.n > YOKE_MAX_RANK ?
+			      YK_BAD :
+			      yk_bin(s->g, YK_MUL, spread(s, a, &all), spread(s, b, &all));
 		if (inner.n)
-			y.x = yk_reduce(s->g, YK_SUM, y.x, (~0u << y.rank) & ((1u << all.n) - 1), false);
+			y.x = yk_reduce(s->g, YK_SUM, y.x, (~0u << y.rank) & ((1u << all.n) - 1),
+					false);
 	} else {
 		const bool ta = ends_in(a, a->all & ~both), tb = ends_in(b, both & ~later);
-		yk_id u = ta ? matrix(s, a, &batch, &inner, &left) : matrix(s, a, &batch, &left, &inner);
-		yk_id v = tb ? matrix(s, b, &batch, &right, &inner) : matrix(s, b, &batch, &inner, &right);
+		yk_id u = ta ? matrix(s, a, &batch, &inner, &left) :
+			       matrix(s, a, &batch, &left, &inner);
+		yk_id v = tb ? matrix(s, b, &batch, &right, &inner) :
+			       matrix(s, b, &batch, &inner, &right);
 		int64_t dims[YOKE_MAX_RANK];
 		for (int i = 0; i < y.rank; i++)
 			dims[i] = s->size[y.name[i]];
-		y.x = yk_reshape(s->g, yk_matmul(s->g, u, v, (ta ? YOKE_TA : 0) | (tb ? YOKE_TB : 0)), y.rank, dims);
+		y.x = yk_reshape(s->g,
+				 yk_matmul(s->g, u, v, (ta ? YOKE_TA : 0) | (tb ? YOKE_TB : 0)),
+				 y.rank, dims);
 	}
 	*a = y;
 }
@@ -397,7 +418,8 @@ static names needed(const struct sum *s, uint64_t set)
 	return all;
 }
 
-// By subsets: the cost is the number of products.  Each subset is split where both halves and their product cost least.
+// By subsets: the cost is the number of products.  Each subset is split where both halves and their
+// product cost least.
 static void find_splits(const struct sum *s, unsigned *split)
 {
 	double best[1 << EXACT];
@@ -409,11 +431,14 @@ static void find_splits(const struct sum *s, unsigned *split)
 		all[set] = mine & needed(s, set);
 		best[set] = set & (set - 1) ? HUGE_VAL : 0;
 		split[set] = 0;
-		for (unsigned part = (set - 1) & set; part > (set ^ part); part = (part - 1) & set) {
+		for (unsigned part = (set - 1) & set; part > (set ^ part);
+		     part = (part - 1) & set) {
 			double cost = best[part] + best[set ^ part];
 			double products = 1;
 			for (int i = 0; i < NAMES; i++)
-				products *= (all[part] | all[set ^ part]) & bit(i) ? (double)s->size[i] : 1;
+				products *= (all[part] | all[set ^ part]) & bit(i) ?
+						    (double)s->size[i] :
+						    1;
 			if (cost + products < best[set]) {
 				best[set] = cost + products;
 				split[set] = part;
@@ -453,7 +478,8 @@ static void contract_greedily(struct sum *s)
 		int64_t fewest = INT64_MAX;
 		for (int i = 0; i < s->n; i++)
 			for (int j = i + 1; j < s->n; j++) {
-				const names left = (s->term[i].all | s->term[j].all) & needed(s, bit(i) | bit(j));
+				const names left = (s->term[i].all | s->term[j].all) &
+						   needed(s, bit(i) | bit(j));
 				const int64_t n = count(s, left);
 				if (n < fewest) {
 					fewest = n;
@@ -507,7 +533,9 @@ yoke_tensor *yoke_einsum(const char *subscripts, int n, yoke_tensor *const *x)
 	struct sum *s = in ? calloc(1, sizeof *s) : NULL;
 	if (!subscripts || n > MAX) {
 		if (in)
-			yk_rec_fail(&r, YOKE_EINVAL, "the subscripts are NULL, or %d operands are more than %d", n, MAX);
+			yk_rec_fail(&r, YOKE_EINVAL,
+				    "the subscripts are NULL, or %d operands are more than %d", n,
+				    MAX);
 	} else if (in && !s) {
 		yk_rec_fail(&r, YOKE_ENOMEM, "no memory for %d operands", n);
 	} else if (s) {
@@ -524,12 +552,16 @@ yoke_tensor *yoke_einsum(const char *subscripts, int n, yoke_tensor *const *x)
 	return yk_rec_end(&r, y);
 }
 
-yoke_tensor *yoke_tensordot(yoke_tensor *a, yoke_tensor *b, int n, const int *axes_a, const int *axes_b)
+yoke_tensor *yoke_tensordot(yoke_tensor *a, yoke_tensor *b, int n, const int *axes_a,
+			    const int *axes_b)
 {
 	struct yk_rec r = yk_rec_begin_op(YK_MATMUL, 2, (yoke_tensor *[]){ a, b });
-	struct sum s = { .r = &r, .g = r.g, .n = 2, .term = { { .x = r.in[0] }, { .x = r.in[1] } } };
+	struct sum s = {
+		.r = &r, .g = r.g, .n = 2, .term = { { .x = r.in[0] }, { .x = r.in[1] } }
+	};
 	char u[160], v[160];
-	if (r.in[0] == YK_BAD || r.in[1] == YK_BAD || !yk_rec_array(&r, n, axes_a, "axes_a") || !yk_rec_array(&r, n, axes_b, "axes_b"))
+	if (r.in[0] == YK_BAD || r.in[1] == YK_BAD || !yk_rec_array(&r, n, axes_a, "axes_a") ||
+	    !yk_rec_array(&r, n, axes_b, "axes_b"))
 		return yk_rec_end(&r, YK_BAD);
 	const struct yk_value va = r.g->value[r.in[0]], vb = r.g->value[r.in[1]];
 	int name_b[YOKE_MAX_RANK];
@@ -540,9 +572,10 @@ yoke_tensor *yoke_tensordot(yoke_tensor *a, yoke_tensor *b, int n, const int *ax
 	for (int i = 0; i < vb.rank; i++)
 		name_b[i] = YOKE_MAX_RANK + i;
 	for (int k = 0; good && k < n; k++) {
-		const int i = axes_a[k] + (axes_a[k] < 0 ? va.rank : 0), j = axes_b[k] + (axes_b[k] < 0 ? vb.rank : 0);
-		good = i >= 0 && i < va.rank && j >= 0 && j < vb.rank && !(summed & bit(i)) && name_b[j] >= YOKE_MAX_RANK &&
-		       va.dims[i] == vb.dims[j];
+		const int i = axes_a[k] + (axes_a[k] < 0 ? va.rank : 0),
+			  j = axes_b[k] + (axes_b[k] < 0 ? vb.rank : 0);
+		good = i >= 0 && i < va.rank && j >= 0 && j < vb.rank && !(summed & bit(i)) &&
+		       name_b[j] >= YOKE_MAX_RANK && va.dims[i] == vb.dims[j];
 		summed |= good ? bit(i) : 0;
 		if (good)
 			name_b[j] = i;
@@ -556,8 +589,9 @@ yoke_tensor *yoke_tensordot(yoke_tensor *a, yoke_tensor *b, int n, const int *ax
 			append(&s.out, name_b[i]);
 	}
 	if (!good || s.out.rank > YOKE_MAX_RANK) {
-		yk_rec_fail(&r, YOKE_ESHAPE, "%d axes do not pair %s and %s, or the result has too many", n, yk_describe(&va, u),
-			    yk_describe(&vb, v));
+		yk_rec_fail(&r, YOKE_ESHAPE,
+			    "%d axes do not pair %s and %s, or the result has too many", n,
+			    yk_describe(&va, u), yk_describe(&vb, v));
 		return yk_rec_end(&r, YK_BAD);
 	}
 	return yk_rec_end(&r, contract(&s));
@@ -568,8 +602,10 @@ yoke_tensor *yoke_outer(yoke_tensor *a, yoke_tensor *b)
 	struct yk_rec r = yk_rec_begin_op(YK_MUL, 2, (yoke_tensor *[]){ a, b });
 	if (r.in[0] == YK_BAD || r.in[1] == YK_BAD)
 		return yk_rec_end(&r, YK_BAD);
-	const int64_t column[] = { yk_count(&r.g->value[r.in[0]]), 1 }, row = yk_count(&r.g->value[r.in[1]]);
-	return yk_rec_end(&r, yk_bin(r.g, YK_MUL, yk_reshape(r.g, r.in[0], 2, column), yk_reshape(r.g, r.in[1], 1, &row)));
+	const int64_t column[] = { yk_count(&r.g->value[r.in[0]]), 1 },
+		      row = yk_count(&r.g->value[r.in[1]]);
+	return yk_rec_end(&r, yk_bin(r.g, YK_MUL, yk_reshape(r.g, r.in[0], 2, column),
+				     yk_reshape(r.g, r.in[1], 1, &row)));
 }
 
 // x [..,n,1] or [..,1,n] repeated `times` times along its axis of one element, [..,n times]
@@ -594,7 +630,8 @@ yoke_tensor *yoke_kron(yoke_tensor *a, yoke_tensor *b)
 	const int rank = va.rank > vb.rank ? va.rank : vb.rank;
 	int64_t da[2 * YOKE_MAX_RANK], db[2 * YOKE_MAX_RANK], dims[YOKE_MAX_RANK];
 	if (2 * rank > YOKE_MAX_RANK) {
-		yk_rec_fail(&r, YOKE_ESHAPE, "takes at most %d axes, got %s and %s", YOKE_MAX_RANK / 2, yk_describe(&va, text[0]),
+		yk_rec_fail(&r, YOKE_ESHAPE, "takes at most %d axes, got %s and %s",
+			    YOKE_MAX_RANK / 2, yk_describe(&va, text[0]),
 			    yk_describe(&vb, text[1]));
 		return yk_rec_end(&r, YK_BAD);
 	}
@@ -604,12 +641,15 @@ yoke_tensor *yoke_kron(yoke_tensor *a, yoke_tensor *b)
 		db[2 * i + 1] = ib < 0 ? 1 : vb.dims[ib];
 		da[2 * i + 1] = db[2 * i] = 1;
 		if (__builtin_mul_overflow(da[2 * i], db[2 * i + 1], &dims[i])) {
-			yk_rec_fail(&r, YOKE_ESHAPE, "too many elements: %s and %s", yk_describe(&va, text[0]), yk_describe(&vb, text[1]));
+			yk_rec_fail(&r, YOKE_ESHAPE, "too many elements: %s and %s",
+				    yk_describe(&va, text[0]), yk_describe(&vb, text[1]));
 			return yk_rec_end(&r, YK_BAD);
 		}
 	}
-	yk_id u = yk_reshape(r.g, r.in[0], 2 * rank, da), w = yk_reshape(r.g, r.in[1], 2 * rank, db);
-	if (rank > 1 && db[2 * rank - 1] < SHORT) { // the last axis of both is repeated first, so that the product has long rows
+	yk_id u = yk_reshape(r.g, r.in[0], 2 * rank, da),
+	      w = yk_reshape(r.g, r.in[1], 2 * rank, db);
+	// the last axis of both is repeated first, so that the product has long rows
+	if (rank > 1 && db[2 * rank - 1] < SHORT) {
 		u = merged(r.g, u, da, 2 * rank, db[2 * rank - 1]);
 		w = merged(r.g, w, db, 2 * rank, da[2 * rank - 2]);
 	}

@@ -106,9 +106,13 @@ static void pow_rule(struct yk_graph *g, yk_id a, yk_id b, yk_id y, yk_id cot, y
 	gin[0] = yk_sum_to(g, where(g, yk_bin(g, YK_NE, b, zero), da), a);
 	// exponent: g y log a; 0 where a is negative, where y is 0 (the limit), and for 0^0
 	yk_id none = yk_bin(g, YK_AND, yk_bin(g, YK_EQ, a, zero), yk_bin(g, YK_EQ, b, zero));
-	none = yk_bin(g, YK_OR, none, yk_bin(g, YK_OR, yk_bin(g, YK_LT, a, zero), yk_bin(g, YK_EQ, y, zero)));
+	none = yk_bin(g, YK_OR, none,
+		      yk_bin(g, YK_OR, yk_bin(g, YK_LT, a, zero), yk_bin(g, YK_EQ, y, zero)));
 	yk_id log = yk_un(g, YK_LOG, yk_tri(g, YK_SELECT, none, one, a));
-	gin[1] = yk_sum_to(g, yk_bin(g, YK_MUL, cot, yk_bin(g, YK_MUL, where(g, yk_un(g, YK_NOT, none), y), log)), b);
+	gin[1] = yk_sum_to(
+		g,
+		yk_bin(g, YK_MUL, cot, yk_bin(g, YK_MUL, where(g, yk_un(g, YK_NOT, none), y), log)),
+		b);
 }
 
 // Does the gradient rule round more than once?  Such rules compute in the accumulator's dtype.
@@ -190,12 +194,14 @@ static void grad_cast(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_i
 }
 
 #define MAP0(N, NAME, nin, more) YK_OP(N) = { \
-	.name = NAME, .code = YOKE_OP_MAP, .map = YOKE_MAP_##N, .flags = YK_F_MAP | YK_F_STRIDED | (more), \
-	.min_in = nin, .max_in = nin, .nout = 1, .cast = YK_CAST_WIDEST, .shape = yk_shape_map };
+	.name = NAME, .code = YOKE_OP_MAP, .map = YOKE_MAP_##N, \
+	.flags = YK_F_MAP | YK_F_STRIDED | (more), .min_in = nin, .max_in = nin, .nout = 1, \
+	.cast = YK_CAST_WIDEST, .shape = yk_shape_map };
 #define MAP(N, NAME, nin, more) MAP_CAST(N, NAME, nin, more, YK_CAST_WIDEST)
 #define MAP_CAST(N, NAME, nin, more, policy) YK_OP(N) = { \
-	.name = NAME, .code = YOKE_OP_MAP, .map = YOKE_MAP_##N, .flags = YK_F_MAP | YK_F_STRIDED | (more), \
-	.min_in = nin, .max_in = nin, .nout = 1, .cast = policy, .shape = yk_shape_map, .grad = grad_map };
+	.name = NAME, .code = YOKE_OP_MAP, .map = YOKE_MAP_##N, \
+	.flags = YK_F_MAP | YK_F_STRIDED | (more), .min_in = nin, .max_in = nin, .nout = 1, \
+	.cast = policy, .shape = yk_shape_map, .grad = grad_map };
 
 MAP0(UNIFORM, "uniform", 1, YK_F_FLAT) MAP0(NORMAL, "normal", 2, YK_F_FLOAT | YK_F_FLAT)
 MAP(ADD, "add", 2, 0) MAP(SUB, "sub", 2, 0) MAP(MUL, "mul", 2, 0) MAP(DIV, "div", 2, 0)
@@ -230,7 +236,10 @@ static yoke_tensor *map(int op, int n, yoke_tensor *const *t)
 	yoke_tensor *yoke_##name(yoke_tensor *x) { return map(YK_##OP, 1, &x); }
 
 #define BINARY(name, OP) \
-	yoke_tensor *yoke_##name(yoke_tensor *a, yoke_tensor *b) { return map(YK_##OP, 2, (yoke_tensor *[]){ a, b }); }
+	yoke_tensor *yoke_##name(yoke_tensor *a, yoke_tensor *b) \
+	{ \
+		return map(YK_##OP, 2, (yoke_tensor *[]){ a, b }); \
+	}
 
 BINARY(add, ADD) BINARY(sub, SUB) BINARY(mul, MUL) BINARY(div, DIV) BINARY(pow, POW)
 BINARY(min, MIN) BINARY(max, MAX) BINARY(mod, MOD) BINARY(eq, EQ) BINARY(ne, NE)
@@ -292,8 +301,9 @@ static yk_id one_plus(struct yk_graph *g, yk_id x, yk_id e)
 	yk_id a = yk_bin_lit(g, YK_MIN, yk_un(g, YK_NEG, x), 16); // finite; the result is 0 there
 	yk_id bell = yk_un(g, YK_EXP, yk_bin_lit(g, YK_MUL, yk_un(g, YK_SQUARE, a), -0.5));
 	bell = yk_bin_lit(g, YK_MUL, bell, M_2_SQRTPI * M_SQRT1_2);
-	yk_id far = yk_bin(g, YK_MUL, bell,
-			   yk_bin(g, YK_DIV, polynomial(g, a, over, 3), polynomial(g, a, under, 4)));
+	yk_id far =
+		yk_bin(g, YK_MUL, bell,
+		       yk_bin(g, YK_DIV, polynomial(g, a, over, 3), polynomial(g, a, under, 4)));
 	yk_id y = yk_tri(g, YK_SELECT, yk_bin_lit(g, YK_LT, x, -2.5), far, near);
 	yk_id none = yk_bin(g, YK_SUB, e, yk_un(g, YK_STOP_GRAD, e)); // 0
 	return yk_bin(g, YK_ADD, yk_un(g, YK_STOP_GRAD, y), none);
@@ -373,7 +383,8 @@ yoke_tensor *yoke_remainder(yoke_tensor *a, yoke_tensor *b)
 {
 	struct yk_rec r = yk_rec_begin_op(YK_MOD, 2, (yoke_tensor *[]){ a, b });
 	yk_id left = yk_bin(r.g, YK_MOD, r.in[0], r.in[1]);
-	yk_id y = yk_tri(r.g, YK_SELECT, is_off(r.g, left, r.in[1]), yk_bin(r.g, YK_ADD, left, r.in[1]), left);
+	yk_id y = yk_tri(r.g, YK_SELECT, is_off(r.g, left, r.in[1]),
+			 yk_bin(r.g, YK_ADD, left, r.in[1]), left);
 	return yk_rec_end(&r, y);
 }
 
@@ -386,7 +397,8 @@ yoke_tensor *yoke_floor_div(yoke_tensor *a, yoke_tensor *b)
 		return yk_rec_end(&r, YK_BAD);
 	if (yk_is_float(g->value[left].dtype)) // a - left is an exact multiple of b, so the
 					       // quotient is not rounded up to the next one
-		y = yk_un(g, YK_ROUND, yk_bin(g, YK_DIV, yk_bin(g, YK_SUB, r.in[0], left), r.in[1]));
+		y = yk_un(g, YK_ROUND,
+			  yk_bin(g, YK_DIV, yk_bin(g, YK_SUB, r.in[0], left), r.in[1]));
 	else
 		y = yk_bin(g, YK_DIV, r.in[0], r.in[1]);
 	y = yk_tri(g, YK_SELECT, is_off(g, left, r.in[1]), yk_bin_lit(g, YK_SUB, y, 1), y);
@@ -403,7 +415,8 @@ yoke_tensor *yoke_integer_pow(yoke_tensor *a, yoke_tensor *b)
 		return yk_rec_end(&r, YK_BAD);
 	const int dtype = g->value[x].dtype;
 	if (!yk_is_int(dtype)) {
-		yk_rec_fail(&r, YOKE_EDTYPE, "takes integers, got %s; yoke_pow takes floating point",
+		yk_rec_fail(&r, YOKE_EDTYPE,
+			    "takes integers, got %s; yoke_pow takes floating point",
 			    yk_describe(&g->value[x], text));
 		return yk_rec_end(&r, YK_BAD);
 	}
@@ -411,7 +424,9 @@ yoke_tensor *yoke_integer_pow(yoke_tensor *a, yoke_tensor *b)
 	yk_id one = yk_lit(g, dtype, 1), power = x, y = one;
 	for (int k = 0; k < bits; k++) { // one bit of the exponent at a time
 		yk_id bit = yk_bin(g, YK_AND, yk_bin(g, YK_SHR, n, yk_lit(g, dtype, k)), one);
-		y = yk_bin(g, YK_MUL, y, yk_tri(g, YK_SELECT, yk_bin(g, YK_NE, bit, yk_lit(g, dtype, 0)), power, one));
+		y = yk_bin(g, YK_MUL, y,
+			   yk_tri(g, YK_SELECT, yk_bin(g, YK_NE, bit, yk_lit(g, dtype, 0)), power,
+				  one));
 		power = k + 1 < bits ? yk_bin(g, YK_MUL, power, power) : power;
 	}
 	if (dtype == yoke_u8)
@@ -419,7 +434,8 @@ yoke_tensor *yoke_integer_pow(yoke_tensor *a, yoke_tensor *b)
 		// 1 / a^-b: 1 for a = 1, by parity +-1 for a = -1, else 0
 	yk_id odd = yk_bin(g, YK_NE, yk_bin(g, YK_AND, n, one), yk_lit(g, dtype, 0));
 	yk_id minus = yk_tri(g, YK_SELECT, odd, yk_lit(g, dtype, -1), one);
-	yk_id inverse = yk_tri(g, YK_SELECT, yk_bin(g, YK_EQ, x, one), one,
-			       yk_tri(g, YK_SELECT, yk_bin_lit(g, YK_EQ, x, -1), minus, yk_lit(g, dtype, 0)));
+	yk_id inverse = yk_tri(
+		g, YK_SELECT, yk_bin(g, YK_EQ, x, one), one,
+		yk_tri(g, YK_SELECT, yk_bin_lit(g, YK_EQ, x, -1), minus, yk_lit(g, dtype, 0)));
 	return yk_rec_end(&r, yk_tri(g, YK_SELECT, yk_bin_lit(g, YK_LT, n, 0), inverse, y));
 }

@@ -62,7 +62,8 @@ static int shape_fft(struct yk_graph *g, const struct yk_call *c, struct yk_valu
 	return want_size(g, c, out);
 }
 
-// The adjoint: the transform with the opposite exponent; half and real spectra exchange their roles.
+// The adjoint: the transform with the opposite exponent; half and real spectra exchange their
+// roles.
 static void grad_fft(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_id *gin)
 {
 	struct fft f = fft_of(yk_attrs(g, &g->node[node]));
@@ -72,7 +73,8 @@ static void grad_fft(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_id
 	gin[0] = transform(g, gout[0], &f);
 }
 
-// ---- decomposition: products with the matrix of a short transform, from which longer ones are made ----
+// ---- decomposition: products with the matrix of a short transform, from which longer ones are
+// made ----
 
 enum { DIRECT = 32 }; // the longest transform that is a product
 
@@ -167,7 +169,8 @@ static yk_id chirp(struct yk_graph *g, yk_id x, const struct fft *f)
 	return x == YK_BAD ? x : yk_pair_join(g, yk_pair_mul(g, yk_pair_of(g, x, false), w));
 }
 
-// The divisor of n from 2 to DIRECT or sqrt(n), whichever is larger, that is nearest to sqrt(n); 1: none
+// The divisor of n from 2 to DIRECT or sqrt(n), whichever is larger, that is nearest to sqrt(n); 1:
+// none
 static int64_t balanced(int64_t n)
 {
 	int64_t best = 1;
@@ -419,7 +422,11 @@ static bool frames_of(struct yk_rec *r, yk_id x, yk_id window, int64_t n,
 	char a[160], b[160];
 	if (given && yk_sized_read(&o, sizeof o, given, r->g->call, "yoke_stft_options") < 0)
 		return false;
-	*to = (struct frames){ n, o.hop ? o.hop : n < 4 ? 1 : n / 4, !o.uncentered, o.normalized != 0, window };
+	*to = (struct frames){ n,
+			       o.hop ? o.hop :
+			       n < 4 ? 1 :
+				       n / 4,
+			       !o.uncentered, o.normalized != 0, window };
 	if (n < 1 || n > INT32_MAX || to->hop < 1 || to->hop > INT32_MAX) {
 		yk_rec_fail(r, YOKE_ERANGE, "frames of %lld elements, %lld apart", (long long)n,
 			    (long long)to->hop);

@@ -159,9 +159,15 @@ YK_OP(TAKE_ALONG) = { .name = "take_along", .code = YOKE_OP_GATHER_ALONG, .min_i
 	.max_in = 2, .nout = 1, .shape = shape_take_along,
 	.grad = grad_take_along };
 YK_OP(SCATTER_ADD_ALONG) = { .name = "scatter_add_along",
-	.cast = YK_CAST_WIDEST, .code = YOKE_OP_SCATTER_ADD_ALONG, .min_in = 3, .max_in = 3, .nout = 1,
-	.shape = shape_scatter_add_along, .grad = grad_scatter_add_along,
-	.inplace = { { 0, 0 } }, .ninplace = 1 };
+			     .cast = YK_CAST_WIDEST,
+			     .code = YOKE_OP_SCATTER_ADD_ALONG,
+			     .min_in = 3,
+			     .max_in = 3,
+			     .nout = 1,
+			     .shape = shape_scatter_add_along,
+			     .grad = grad_scatter_add_along,
+			     .inplace = { { 0, 0 } },
+			     .ninplace = 1 };
 
 static yk_id gather(struct yk_rec *r, int k)
 {
@@ -180,7 +186,8 @@ yoke_tensor *yoke_embedding(yoke_tensor *w, yoke_tensor *ids)
 	struct yk_rec r = yk_rec_begin(2, (yoke_tensor *[]){ w, ids });
 	char text[160];
 	if (r.in[0] != YK_BAD && r.g->value[r.in[0]].rank != 2) {
-		yk_rec_fail(&r, YOKE_ESHAPE, "w is [N,C], got %s", yk_describe(&r.g->value[r.in[0]], text));
+		yk_rec_fail(&r, YOKE_ESHAPE, "w is [N,C], got %s",
+			    yk_describe(&r.g->value[r.in[0]], text));
 		return yk_rec_end(&r, YK_BAD);
 	}
 	return yk_rec_end(&r, gather(&r, 0));
@@ -239,7 +246,8 @@ yoke_tensor *yoke_scatter_add_along(yoke_tensor *x, yoke_tensor *idx, yoke_tenso
 // The elements of x at these positions of an axis.
 static yk_id take(struct yk_graph *g, yk_id x, yk_id places, int axis)
 {
-	return yk_record(g, YK_TAKE_ALONG, 2, (yk_id[]){ x, places }, 1, &(union yoke_attr){ .i = axis });
+	return yk_record(g, YK_TAKE_ALONG, 2, (yk_id[]){ x, places }, 1,
+			 &(union yoke_attr){ .i = axis });
 }
 
 // For values sorted by target: combines each one by op with the earlier values of the same target.
@@ -248,7 +256,8 @@ static yk_id joined(struct yk_graph *g, yk_id v, yk_id to, int axis, int op)
 	const int64_t n = g->value[to].dims[axis];
 	for (int64_t by = 1; by < n && v != YK_BAD; by *= 2) {
 		yk_id same = yk_bin(g, YK_EQ, to, yk_moved(g, to, axis, by, false, -1));
-		v = yk_tri(g, YK_SELECT, same, yk_bin(g, op, yk_moved(g, v, axis, by, false, 0), v), v);
+		v = yk_tri(g, YK_SELECT, same, yk_bin(g, op, yk_moved(g, v, axis, by, false, 0), v),
+			   v);
 	}
 	return v;
 }
@@ -261,7 +270,8 @@ static int sorted(struct yk_rec *r, int axis, yk_id *v, yk_id *to, yk_id *last)
 	if (idx == YK_BAD)
 		return yk_error_last();
 	const struct yk_value i = g->value[idx];
-	const yk_id out = yk_record(g, YK_SORT, 1, &idx, 2, (union yoke_attr[]){ { .i = i.dims[i.rank - 1] }, { .i = 0 } });
+	const yk_id out = yk_record(g, YK_SORT, 1, &idx, 2,
+				    (union yoke_attr[]){ { .i = i.dims[i.rank - 1] }, { .i = 0 } });
 	if (out == YK_BAD)
 		return yk_error_last();
 	*to = yk_rec_last(r, out, axis);
@@ -270,9 +280,12 @@ static int sorted(struct yk_rec *r, int axis, yk_id *v, yk_id *to, yk_id *last)
 	return *v == YK_BAD || *last == YK_BAD ? yk_error_last() : 0;
 }
 
-yoke_tensor *yoke_scatter_along(yoke_tensor *x, yoke_tensor *idx, yoke_tensor *v, int axis, int kind)
+yoke_tensor *yoke_scatter_along(yoke_tensor *x, yoke_tensor *idx, yoke_tensor *v, int axis,
+				int kind)
 {
-	static const int op[] = { [YOKE_SCATTER_MAX] = YK_MAX, [YOKE_SCATTER_MIN] = YK_MIN, [YOKE_SCATTER_PROD] = YK_MUL };
+	static const int op[] = { [YOKE_SCATTER_MAX] = YK_MAX,
+				  [YOKE_SCATTER_MIN] = YK_MIN,
+				  [YOKE_SCATTER_PROD] = YK_MUL };
 	struct yk_rec r = yk_rec_begin_op(YK_SCATTER_ADD_ALONG, 3, (yoke_tensor *[]){ x, idx, v });
 	struct yk_graph *g = r.g;
 	const int k = yk_rec_axis(&r, r.in[0], axis);
@@ -298,7 +311,8 @@ yoke_tensor *yoke_scatter_along(yoke_tensor *x, yoke_tensor *idx, yoke_tensor *v
 	if (values == YK_BAD)
 		return yk_rec_end(&r, YK_BAD);
 	// only the last value of each target is added, the others are 0
-	yk_id there = yk_add_along(g, r.in[0], to, yk_tri(g, YK_SELECT, last, values, yk_lit(g, given.dtype, 0)), k);
+	yk_id there = yk_add_along(
+		g, r.in[0], to, yk_tri(g, YK_SELECT, last, values, yk_lit(g, given.dtype, 0)), k);
 	yk_id hit = yk_add_along(g, r.in[0], to, yk_cast(g, last, yoke_i32), k);
 	if (kind != YOKE_SCATTER_SET)
 		there = yk_bin(g, op[kind], r.in[0], there);
@@ -308,15 +322,17 @@ yoke_tensor *yoke_scatter_along(yoke_tensor *x, yoke_tensor *idx, yoke_tensor *v
 
 // ---- several indices ----
 
-// The flat index among the first n axes of x of each position, or -2, which no scatter takes, where an index is out of
-// range.
+// The flat index among the first n axes of x of each position, or -2, which no scatter takes, where
+// an index is out of range.
 static yk_id flat_index(struct yk_graph *g, const struct yk_value *x, int n, const yk_id *idx)
 {
 	yk_id flat = yk_lit(g, yoke_i64, 0), good = YK_NIL;
 	for (int k = 0; k < n; k++) {
 		yk_id i = yk_cast(g, idx[k], yoke_i64);
-		flat = k ? yk_bin(g, YK_ADD, yk_bin_lit(g, YK_MUL, flat, (double)x->dims[k]), i) : i;
-		yk_id in = yk_bin(g, YK_AND, yk_bin_lit(g, YK_GE, i, 0), yk_bin_lit(g, YK_LT, i, (double)x->dims[k]));
+		flat = k ? yk_bin(g, YK_ADD, yk_bin_lit(g, YK_MUL, flat, (double)x->dims[k]), i) :
+			   i;
+		yk_id in = yk_bin(g, YK_AND, yk_bin_lit(g, YK_GE, i, 0),
+				  yk_bin_lit(g, YK_LT, i, (double)x->dims[k]));
 		good = k ? yk_bin(g, YK_AND, good, in) : in;
 	}
 	return yk_tri(g, YK_SELECT, good, flat, yk_lit(g, yoke_i64, -2));
@@ -332,13 +348,17 @@ static yk_id index_put(struct yk_rec *r, int n, const yk_id *idx, yk_id v, bool 
 	for (int k = 0; k < n; k++) {
 		const struct yk_value i = g->value[idx[k]];
 		if ((i.dtype != yoke_i32 && i.dtype != yoke_i64) || !yk_dims_broadcast(&at, &i)) {
-			yk_rec_fail(r, i.dtype == yoke_i32 || i.dtype == yoke_i64 ? YOKE_ESHAPE : YOKE_EDTYPE,
-				    "takes indices of i32 or i64 that broadcast, got %s for %s", yk_describe(&i, a), yk_describe(&x, b));
+			yk_rec_fail(r,
+				    i.dtype == yoke_i32 || i.dtype == yoke_i64 ? YOKE_ESHAPE :
+				    YOKE_EDTYPE,
+				    "takes indices of i32 or i64 that broadcast, got %s for %s",
+				    yk_describe(&i, a), yk_describe(&x, b));
 			return YK_BAD;
 		}
 	}
 	if (n > x.rank || at.rank + x.rank - n > YOKE_MAX_RANK) {
-		yk_rec_fail(r, YOKE_ESHAPE, "%d indices are too many for %s", n, yk_describe(&x, a));
+		yk_rec_fail(r, YOKE_ESHAPE, "%d indices are too many for %s", n,
+			    yk_describe(&x, a));
 		return YK_BAD;
 	}
 	for (int k = 0; k < n; k++)
@@ -350,12 +370,14 @@ static yk_id index_put(struct yk_rec *r, int n, const yk_id *idx, yk_id v, bool 
 	v = yk_broadcast_like(g, v, &rows);
 	yk_id to = yk_broadcast_like(g, flat_index(g, &x, n, idx), &at);
 	yk_id in[] = { yk_reshape(g, r->in[0], x.rank - n + 1, all), to, v };
-	yk_id y = accumulate ? yk_record(g, YK_SCATTER_ADD, 3, in, 1, &(union yoke_attr){ .i = all[0] }) :
+	yk_id y = accumulate ? yk_record(g, YK_SCATTER_ADD, 3, in, 1,
+					 &(union yoke_attr){ .i = all[0] }) :
 			       yk_record(g, YK_SCATTER_SET, 3, in, 0, NULL);
 	return yk_reshape(g, y, x.rank, x.dims);
 }
 
-yoke_tensor *yoke_index_put(yoke_tensor *x, int n, yoke_tensor *const *idx, yoke_tensor *v, int accumulate)
+yoke_tensor *yoke_index_put(yoke_tensor *x, int n, yoke_tensor *const *idx, yoke_tensor *v,
+			    int accumulate)
 {
 	struct yk_rec r = yk_rec_begin_op(YK_SCATTER_SET, 2, (yoke_tensor *[]){ x, v });
 	yk_id in[YOKE_MAX_RANK], y = YK_BAD;

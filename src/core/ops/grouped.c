@@ -18,7 +18,9 @@ static int shape_grouped(struct yk_graph *g, const struct yk_call *c, struct yk_
 	if (x->rank != 2 || w->rank != 3 || w->dims[1 + turned] != x->dims[1])
 		return fail_two(g, c, YOKE_ESHAPE, "expects [T,K] and [E,K,N], got", x, w);
 	if (first->dtype != yoke_i64 || first->rank != 1 || first->dims[0] != w->dims[0] + 1)
-		return fail_two(g, c, YOKE_ESHAPE, "expects [E,K,N] and offsets of the groups, i64 [E+1], got", w, first);
+		return fail_two(g, c, YOKE_ESHAPE,
+				"expects [E,K,N] and offsets of the groups, i64 [E+1], got", w,
+				first);
 	*out = *x;
 	out->dims[1] = w->dims[2 - turned];
 	return want_size(g, c, out);
@@ -30,7 +32,8 @@ static int shape_grouped_backward(struct yk_graph *g, const struct yk_call *c, s
 	const struct yk_value *x = IN(0), *cot = IN(1), *first = IN(2);
 	if (cot->dtype != x->dtype)
 		return fail_two(g, c, YOKE_EDTYPE, "dtypes differ:", x, cot);
-	if (x->rank != 2 || cot->rank != 2 || cot->dims[0] != x->dims[0] || first->rank != 1 || !first->dims[0])
+	if (x->rank != 2 || cot->rank != 2 || cot->dims[0] != x->dims[0] || first->rank != 1 ||
+	    !first->dims[0])
 		return fail_two(g, c, YOKE_ESHAPE, "expects [T,K] and [T,N], got", x, cot);
 	*out = (struct yk_value){ .dtype = x->dtype, .rank = 3,
 				  .dims = { first->dims[0] - 1, x->dims[1], cot->dims[1] } };
@@ -67,7 +70,8 @@ static yk_id spread(struct yk_graph *g, yk_id x, yk_id in)
 static void decompose_grouped(struct yk_graph *g, const struct yk_call *c, yk_id *out)
 {
 	yk_id in = members(g, c->in[2], g->value[c->in[0]].dims[0]);
-	yk_id y = yk_matmul(g, spread(g, yk_cast_acc(g, c->in[0]), in), yk_cast_acc(g, c->in[1]), c->attr[0].i ? YOKE_TB : 0);
+	yk_id y = yk_matmul(g, spread(g, yk_cast_acc(g, c->in[0]), in), yk_cast_acc(g, c->in[1]),
+			    c->attr[0].i ? YOKE_TB : 0);
 	// select, not multiply: 0 times another group's matrix could be NaN
 	if (y != YK_BAD)
 		y = yk_tri(g, YK_SELECT, in, y, yk_lit(g, g->value[y].dtype, 0));
@@ -77,7 +81,8 @@ static void decompose_grouped(struct yk_graph *g, const struct yk_call *c, yk_id
 static void decompose_grouped_backward(struct yk_graph *g, const struct yk_call *c, yk_id *out)
 {
 	yk_id in = members(g, c->in[2], g->value[c->in[0]].dims[0]);
-	yk_id x = spread(g, yk_cast_acc(g, c->in[0]), in), cot = spread(g, yk_cast_acc(g, c->in[1]), in);
+	yk_id x = spread(g, yk_cast_acc(g, c->in[0]), in),
+	      cot = spread(g, yk_cast_acc(g, c->in[1]), in);
 	out[0] = yk_cast_like(g, yk_matmul(g, x, cot, YOKE_TA), c->in[0]);
 }
 
@@ -88,8 +93,10 @@ static void grad_grouped(struct yk_graph *g, uint32_t node, const yk_id *gout, y
 	const yk_id *in = yk_ins(g, &g->node[node]);
 	const yk_id x = in[0], w = in[1], first = in[2];
 	const bool turned = yk_attrs(g, &g->node[node])[0].i != 0;
-	gin[0] = yk_record(g, YK_GROUPED, 3, (yk_id[]){ gout[0], w, first }, 1, &(union yoke_attr){ .i = !turned });
-	gin[1] = yk_record(g, YK_GROUPED_BACKWARD, 3, turned ? (yk_id[]){ gout[0], x, first } : (yk_id[]){ x, gout[0], first },
+	gin[0] = yk_record(g, YK_GROUPED, 3, (yk_id[]){ gout[0], w, first }, 1,
+			   &(union yoke_attr){ .i = !turned });
+	gin[1] = yk_record(g, YK_GROUPED_BACKWARD, 3,
+			   turned ? (yk_id[]){ gout[0], x, first } : (yk_id[]){ x, gout[0], first },
 			   0, NULL);
 }
 
@@ -97,16 +104,31 @@ static void grad_grouped_backward(struct yk_graph *g, uint32_t node, const yk_id
 {
 	const yk_id *in = yk_ins(g, &g->node[node]);
 	const yk_id x = in[0], cot = in[1], first = in[2];
-	gin[0] = yk_record(g, YK_GROUPED, 3, (yk_id[]){ cot, gout[0], first }, 1, &(union yoke_attr){ .i = 1 });
-	gin[1] = yk_record(g, YK_GROUPED, 3, (yk_id[]){ x, gout[0], first }, 1, &(union yoke_attr){ .i = 0 });
+	gin[0] = yk_record(g, YK_GROUPED, 3, (yk_id[]){ cot, gout[0], first }, 1,
+			   &(union yoke_attr){ .i = 1 });
+	gin[1] = yk_record(g, YK_GROUPED, 3, (yk_id[]){ x, gout[0], first }, 1,
+			   &(union yoke_attr){ .i = 0 });
 }
 
-YK_OP(GROUPED) = { .name = "grouped_matmul", .code = YOKE_OP_GROUPED, .flags = YK_F_FLOAT, .min_in = 3,
-	.max_in = 3, .nout = 1, .cast = YK_CAST_HALF, .shape = shape_grouped, .grad = grad_grouped,
-	.decompose = decompose_grouped };
-YK_OP(GROUPED_BACKWARD) = { .name = "grouped_matmul_backward", .code = YOKE_OP_GROUPED_BACKWARD, .flags = YK_F_FLOAT,
-	.min_in = 3, .max_in = 3, .nout = 1, .shape = shape_grouped_backward, .grad = grad_grouped_backward,
-	.decompose = decompose_grouped_backward };
+YK_OP(GROUPED) = { .name = "grouped_matmul",
+		   .code = YOKE_OP_GROUPED,
+		   .flags = YK_F_FLOAT,
+		   .min_in = 3,
+		   .max_in = 3,
+		   .nout = 1,
+		   .cast = YK_CAST_HALF,
+		   .shape = shape_grouped,
+		   .grad = grad_grouped,
+		   .decompose = decompose_grouped };
+YK_OP(GROUPED_BACKWARD) = { .name = "grouped_matmul_backward",
+			    .code = YOKE_OP_GROUPED_BACKWARD,
+			    .flags = YK_F_FLOAT,
+			    .min_in = 3,
+			    .max_in = 3,
+			    .nout = 1,
+			    .shape = shape_grouped_backward,
+			    .grad = grad_grouped_backward,
+			    .decompose = decompose_grouped_backward };
 
 yoke_tensor *yoke_grouped_matmul(yoke_tensor *x, yoke_tensor *w, yoke_tensor *first)
 {

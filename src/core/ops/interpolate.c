@@ -23,7 +23,8 @@ struct axis {
 
 static yk_id whole(struct yk_graph *g, int64_t value)
 {
-	return yk_record(g, YK_CONST, 0, NULL, 2, (union yoke_attr[]){ { .i = yoke_i64 }, { .i = value } });
+	return yk_record(g, YK_CONST, 0, NULL, 2,
+			 (union yoke_attr[]){ { .i = yoke_i64 }, { .i = value } });
 }
 
 // The ratio p / q nearest to v > 0: a simple one if there is one, else with a denominator that is a
@@ -85,7 +86,8 @@ static yk_id flat(struct yk_graph *g, yk_id x, int axis)
 	return yk_reshape(g, x, 4, dims);
 }
 
-yk_id yk_applied(struct yk_graph *g, yk_id x, int axis, int64_t to, int64_t taps, yk_id idx, yk_id w)
+yk_id yk_applied(struct yk_graph *g, yk_id x, int axis, int64_t to, int64_t taps, yk_id idx,
+		 yk_id w)
 {
 	struct yk_value v = g->value[x];
 	const int64_t all[] = { 1, to * taps };
@@ -127,15 +129,18 @@ static yk_id tent(struct yk_graph *g, yk_id d)
 	return yk_bin_lit(g, YK_MAX, yk_bin(g, YK_SUB, lit_like(g, d, 1), yk_un(g, YK_ABS, d)), 0);
 }
 
-static yk_id smooth(struct yk_graph *g, yk_id x, int axis, const struct axis *a, bool cubic, bool align)
+static yk_id smooth(struct yk_graph *g, yk_id x, int axis, const struct axis *a, bool cubic,
+		    bool align)
 {
 	const int dtype = g->value[x].dtype;
 	const int64_t taps = cubic ? 4 : 2, ahead = 1;
 	yk_id at = places(g, a, ahead);
 	if (!cubic && !align) // before the first element: the first element
 		at = yk_bin(g, YK_MAX, at, whole(g, ahead * a->unit));
-	const yk_id lo = yk_bin_lit(g, YK_SUB, yk_bin(g, YK_DIV, at, whole(g, a->unit)), (double)ahead);
-	yk_id rest = yk_cast(g, yk_bin(g, YK_MOD, at, whole(g, a->unit)), dtype == yoke_f64 ? yoke_f64 : yoke_f32);
+	const yk_id lo =
+		yk_bin_lit(g, YK_SUB, yk_bin(g, YK_DIV, at, whole(g, a->unit)), (double)ahead);
+	yk_id rest = yk_cast(g, yk_bin(g, YK_MOD, at, whole(g, a->unit)),
+			     dtype == yoke_f64 ? yoke_f64 : yoke_f32);
 	rest = yk_bin_lit(g, YK_DIV, rest, (double)a->unit);
 	const yk_id tap = yk_bin_lit(g, YK_SUB, yk_counting(g, taps), cubic ? 1 : 0);
 	yk_id idx = yk_bin(g, YK_ADD, lo, tap);
@@ -144,9 +149,10 @@ static yk_id smooth(struct yk_graph *g, yk_id x, int axis, const struct axis *a,
 	return yk_applied(g, x, axis, a->to, taps, idx, cubic ? yk_cubic(g, d, -0.75) : tent(g, d));
 }
 
-// Weights by the distance from the output's centre in outputs, over their sum: the filter is as wide
-// as an output where there are fewer outputs than elements.
-static yk_id antialiased(struct yk_graph *g, yk_id x, int axis, const struct axis *a, bool cubic, bool align)
+// Weights by the distance from the output's centre in outputs, over their sum: the filter is as
+// wide as an output where there are fewer outputs than elements.
+static yk_id antialiased(struct yk_graph *g, yk_id x, int axis, const struct axis *a, bool cubic,
+			 bool align)
 {
 	const int dtype = g->value[x].dtype;
 	const double wide = a->scale > 1 ? a->scale : 1, support = (cubic ? 2 : 1) * wide;
@@ -156,15 +162,24 @@ static yk_id antialiased(struct yk_graph *g, yk_id x, int axis, const struct axi
 	if (align)
 		centre = yk_bin_lit(g, YK_MUL, yk_bin_lit(g, YK_ADD, centre, 0.5), a->scale);
 	else
-		centre = yk_bin_lit(g, YK_ADD, yk_bin_lit(g, YK_DIV, yk_bin_lit(g, YK_ADD, yk_bin_lit(g, YK_MUL, centre, (double)a->step),
-									     (double)a->start), (double)a->unit), 0.5);
+		centre = yk_bin_lit(
+			g, YK_ADD,
+			yk_bin_lit(g, YK_DIV,
+				   yk_bin_lit(g, YK_ADD,
+					      yk_bin_lit(g, YK_MUL, centre, (double)a->step),
+					      (double)a->start),
+				   (double)a->unit),
+			0.5);
 	centre = column(g, centre);
 	const yk_id zero = yk_lit(g, yoke_f64, 0), n = yk_lit(g, yoke_f64, (double)a->n);
-	yk_id begin = yk_un(g, YK_FLOOR, yk_bin(g, YK_MAX, yk_bin_lit(g, YK_ADD, centre, 0.5 - support), zero));
-	yk_id end = yk_un(g, YK_FLOOR, yk_bin(g, YK_MIN, yk_bin_lit(g, YK_ADD, centre, 0.5 + support), n));
+	yk_id begin = yk_un(g, YK_FLOOR,
+			    yk_bin(g, YK_MAX, yk_bin_lit(g, YK_ADD, centre, 0.5 - support), zero));
+	yk_id end = yk_un(g, YK_FLOOR,
+			  yk_bin(g, YK_MIN, yk_bin_lit(g, YK_ADD, centre, 0.5 + support), n));
 	const yk_id at = yk_bin(g, YK_ADD, begin, yk_cast(g, yk_counting(g, taps), yoke_f64));
 	const yk_id in = yk_bin(g, YK_LT, at, end);
-	const yk_id d = yk_bin_lit(g, YK_DIV, yk_bin_lit(g, YK_ADD, yk_bin(g, YK_SUB, at, centre), 0.5), wide);
+	const yk_id d = yk_bin_lit(g, YK_DIV,
+				   yk_bin_lit(g, YK_ADD, yk_bin(g, YK_SUB, at, centre), 0.5), wide);
 	yk_id w = yk_tri(g, YK_SELECT, in, cubic ? yk_cubic(g, d, -0.5) : tent(g, d), zero);
 	w = yk_bin(g, YK_DIV, w, yk_reduce(g, YK_SUM, w, 1u << 1, true));
 	const yk_id idx = yk_tri(g, YK_SELECT, in, at, yk_lit(g, yoke_f64, -1));
@@ -183,20 +198,25 @@ static yk_id nearest(struct yk_graph *g, yk_id x, int axis, const struct axis *a
 }
 
 // The sizes that the call leaves open are floor(S scale).
-static bool sizes_of(struct yk_rec *r, int axes, const int64_t *given, const struct yoke_interpolate *o, int64_t *to)
+static bool sizes_of(struct yk_rec *r, int axes, const int64_t *given,
+		     const struct yoke_interpolate *o, int64_t *to)
 {
 	const struct yk_value *x = &r->g->value[r->in[0]];
 	for (int i = 0; i < axes; i++) {
 		const int64_t n = x->dims[2 + i];
 		const double open = floor((double)n * o->scale[i]);
 		if (!given && !(open >= 1 && open <= INT32_MAX)) {
-			yk_rec_fail(r, YOKE_ERANGE, "axis %d of %lld elements times %g is no size", 2 + i, (long long)n, o->scale[i]);
+			yk_rec_fail(r, YOKE_ERANGE, "axis %d of %lld elements times %g is no size",
+				    2 + i, (long long)n, o->scale[i]);
 			return false;
 		}
 		to[i] = given ? given[i] : (int64_t)open;
-		if (to[i] < 1 || to[i] > INT32_MAX || n < 1 || n > INT32_MAX || o->scale[i] < 0 || !isfinite(o->scale[i])) {
-			yk_rec_fail(r, YOKE_ERANGE, "axis %d of %lld elements cannot become one of %lld by the scale %g", 2 + i,
-				    (long long)n, (long long)to[i], o->scale[i]);
+		if (to[i] < 1 || to[i] > INT32_MAX || n < 1 || n > INT32_MAX || o->scale[i] < 0 ||
+		    !isfinite(o->scale[i])) {
+			yk_rec_fail(
+				r, YOKE_ERANGE,
+				"axis %d of %lld elements cannot become one of %lld by the scale %g",
+				2 + i, (long long)n, (long long)to[i], o->scale[i]);
 			return false;
 		}
 	}
@@ -220,7 +240,8 @@ static bool is_possible(struct yk_rec *r, int axes, const struct yoke_interpolat
 	return !why;
 }
 
-static yk_id along(struct yk_graph *g, yk_id x, int axis, const struct axis *a, const struct yoke_interpolate *o)
+static yk_id along(struct yk_graph *g, yk_id x, int axis, const struct axis *a,
+		   const struct yoke_interpolate *o)
 {
 	if (o->mode == YOKE_NEAREST || o->mode == YOKE_NEAREST_EXACT)
 		return nearest(g, x, axis, a);
@@ -229,14 +250,16 @@ static yk_id along(struct yk_graph *g, yk_id x, int axis, const struct axis *a, 
 	return smooth(g, x, axis, a, o->mode == YOKE_CUBIC, o->align_corners);
 }
 
-yoke_tensor *yoke_interpolate(yoke_tensor *x, const int64_t *to, const struct yoke_interpolate *options)
+yoke_tensor *yoke_interpolate(yoke_tensor *x, const int64_t *to,
+			      const struct yoke_interpolate *options)
 {
 	struct yk_rec r = yk_rec_begin(1, &x);
 	struct yoke_interpolate o = { 0 };
 	int64_t size[YK_CONV_AXES];
 	const int axes = yk_conv_axes_of(&r, r.in[0]);
-	if (!axes || (options && yk_sized_read(&o, sizeof o, options, r.g->call, "yoke_interpolate")) || !is_possible(&r, axes, &o) ||
-	    !sizes_of(&r, axes, to, &o, size))
+	if (!axes ||
+	    (options && yk_sized_read(&o, sizeof o, options, r.g->call, "yoke_interpolate")) ||
+	    !is_possible(&r, axes, &o) || !sizes_of(&r, axes, to, &o, size))
 		return yk_rec_end(&r, YK_BAD);
 	// an axis that keeps its size is as it is, but for these, as in PyTorch
 	const bool shifts = o.mode == YOKE_NEAREST_EXACT || (o.mode == YOKE_CUBIC && !o.antialias);
@@ -249,8 +272,10 @@ yoke_tensor *yoke_interpolate(yoke_tensor *x, const int64_t *to, const struct yo
 		const int64_t n = r.g->value[v].dims[2 + i];
 		struct axis a;
 		if (!axis_of(&a, n, size[i], o.scale[i], o.align_corners, o.mode)) {
-			yk_rec_fail(&r, YOKE_ERANGE, "axis %d of %lld elements cannot become one of %lld by the scale %g", 2 + i,
-				    (long long)n, (long long)size[i], o.scale[i]);
+			yk_rec_fail(
+				&r, YOKE_ERANGE,
+				"axis %d of %lld elements cannot become one of %lld by the scale %g",
+				2 + i, (long long)n, (long long)size[i], o.scale[i]);
 			return yk_rec_end(&r, YK_BAD);
 		}
 		if (n != size[i] || (shifts && o.scale[i] > 0))

@@ -9,6 +9,7 @@
 yk_id yk_cubic(struct yk_graph *, yk_id d, double a);
 // Products along an axis of x, f32 or f64, with a matrix of `to` rows of `taps` entries: idx
 // [to,taps], and w of x's dtype or YK_NIL: ones.
-yk_id yk_applied(struct yk_graph *, yk_id x, int axis, int64_t to, int64_t taps, yk_id idx, yk_id w);
+yk_id yk_applied(struct yk_graph *, yk_id x, int axis, int64_t to, int64_t taps, yk_id idx,
+		 yk_id w);
 
 #endif

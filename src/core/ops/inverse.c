@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// LU factorization and what follows from it: systems, inverses, determinants, powers. SOLVE, INV, DET
-// and SLOGDET are ops for their gradients. Each factors its matrix anew; the plan merges equal
+// LU factorization and what follows from it: systems, inverses, determinants, powers. SOLVE, INV,
+// DET and SLOGDET are ops for their gradients. Each factors its matrix anew; the plan merges equal
 // factorizations, so a gradient uses the one of the forward pass.
 #include "config.h"
 
@@ -72,12 +72,14 @@ static yk_id solve_by(struct yk_graph *g, yk_id lu, yk_id perm, yk_id b, bool tr
 {
 	if (lu == YK_BAD)
 		return lu;
-	return yk_record(g, YK_LU_SOLVE, 3, (yk_id[]){ lu, perm, b }, 1, &(union yoke_attr){ .i = transposed });
+	return yk_record(g, YK_LU_SOLVE, 3, (yk_id[]){ lu, perm, b }, 1,
+			 &(union yoke_attr){ .i = transposed });
 }
 
 static yk_id solve(struct yk_graph *g, yk_id a, yk_id b, bool transposed)
 {
-	return yk_record(g, YK_SOLVE, 2, (yk_id[]){ a, b }, 1, &(union yoke_attr){ .i = transposed });
+	return yk_record(g, YK_SOLVE, 2, (yk_id[]){ a, b }, 1,
+			 &(union yoke_attr){ .i = transposed });
 }
 
 yk_id yk_inverse(struct yk_graph *g, yk_id a)
@@ -99,8 +101,8 @@ static yk_id each(struct yk_graph *g, yk_id x)
 // ---- gradients and decompositions ----
 
 // With L1, U1 the square blocks: a's cotangent, rows permuted, is L1^-T (tril(L1' dL, -1) + triu(dU
-// U1')) U1^-T. The rows below L1 of a tall matrix are L2 = A2 U1^-1, the columns beside U1 of a wide
-// one U2 = L1^-1 A2.
+// U1')) U1^-T. The rows below L1 of a tall matrix are L2 = A2 U1^-1, the columns beside U1 of a
+// wide one U2 = L1^-1 A2.
 static void grad_lu(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_id *gin)
 {
 	const yk_id lu = g->node[node].out, perm = lu + 1, given = gout[0];
@@ -115,23 +117,30 @@ static void grad_lu(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_id 
 	const yk_id corner = yk_slice_axis(g, yk_slice_axis(g, given, row, 0, k), column, 0, k);
 	yk_id lower = yk_half(g, corner, YK_GT), upper = yk_half(g, corner, YK_LE), rest = YK_NIL;
 	if (m > n) {
-		const yk_id l2 = yk_slice_axis(g, lu, row, n, m - n), g2 = yk_slice_axis(g, given, row, n, m - n);
+		const yk_id l2 = yk_slice_axis(g, lu, row, n, m - n),
+			    g2 = yk_slice_axis(g, given, row, n, m - n);
 		rest = yk_transpose(g, yk_triangular(g, square, yk_transpose(g, g2), YOKE_UPPER));
-		upper = yk_bin(g, YK_SUB, upper, yk_half(g, yk_matmul(g, l2, rest, YOKE_TA), YK_LE));
+		upper = yk_bin(g, YK_SUB, upper,
+			       yk_half(g, yk_matmul(g, l2, rest, YOKE_TA), YK_LE));
 	} else if (n > m) {
-		const yk_id u2 = yk_slice_axis(g, lu, column, m, n - m), g2 = yk_slice_axis(g, given, column, m, n - m);
+		const yk_id u2 = yk_slice_axis(g, lu, column, m, n - m),
+			    g2 = yk_slice_axis(g, given, column, m, n - m);
 		rest = yk_triangular(g, square, g2, YOKE_TRANSPOSED | YOKE_UNIT);
-		lower = yk_bin(g, YK_SUB, lower, yk_half(g, yk_matmul(g, rest, u2, YOKE_TB), YK_GT));
+		lower = yk_bin(g, YK_SUB, lower,
+			       yk_half(g, yk_matmul(g, rest, u2, YOKE_TB), YK_GT));
 	}
 	// L1' dL, where L1 has a unit diagonal
-	const yk_id of_l = yk_bin(g, YK_ADD, lower, yk_matmul(g, yk_half(g, square, YK_GT), lower, YOKE_TA));
+	const yk_id of_l =
+		yk_bin(g, YK_ADD, lower, yk_matmul(g, yk_half(g, square, YK_GT), lower, YOKE_TA));
 	const yk_id of_u = yk_matmul(g, upper, yk_half(g, square, YK_LE), YOKE_TB);
 	yk_id x = yk_bin(g, YK_ADD, yk_half(g, of_l, YK_GT), yk_half(g, of_u, YK_LE));
 	x = yk_triangular(g, square, x, YOKE_TRANSPOSED | YOKE_UNIT);
 	x = yk_transpose(g, yk_triangular(g, square, yk_transpose(g, x), YOKE_UPPER));
 	if (rest != YK_NIL)
-		x = yk_record(g, YK_CONCAT, 2, (yk_id[]){ x, rest }, 1, &(union yoke_attr){ .i = m > n ? row : column });
-	gin[0] = yk_add_along(g, lu, yk_broadcast(g, yk_as_matrix(g, perm, false), v.rank, v.dims), x, row);
+		x = yk_record(g, YK_CONCAT, 2, (yk_id[]){ x, rest }, 1,
+			      &(union yoke_attr){ .i = m > n ? row : column });
+	gin[0] = yk_add_along(g, lu, yk_broadcast(g, yk_as_matrix(g, perm, false), v.rank, v.dims),
+			      x, row);
 }
 
 static void decompose_solve(struct yk_graph *g, const struct yk_call *c, yk_id *out)
@@ -145,7 +154,9 @@ static void grad_solve(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_
 	const struct yk_node_copy n = yk_node_copy(g, node);
 	const bool transposed = n.attr[0].i;
 	gin[1] = solve(g, n.in[0], gout[0], !transposed);
-	gin[0] = yk_un(g, YK_NEG, transposed ? yk_matmul(g, n.y, gin[1], YOKE_TB) : yk_matmul(g, gin[1], n.y, YOKE_TB));
+	gin[0] = yk_un(g, YK_NEG,
+		       transposed ? yk_matmul(g, n.y, gin[1], YOKE_TB) :
+				    yk_matmul(g, gin[1], n.y, YOKE_TB));
 }
 
 static void decompose_inv(struct yk_graph *g, const struct yk_call *c, yk_id *out)
@@ -192,9 +203,9 @@ static void grad_slogdet(struct yk_graph *g, uint32_t node, const yk_id *gout, y
 		gin[0] = yk_bin(g, YK_MUL, each(g, gout[1]), yk_transpose(g, yk_inverse(g, a)));
 }
 
-// det(a) a^-T, as the product of U's diagonal and the inverse by the same factors. A pivot of 0 becomes
-// the precision times the largest element of U: the two effects of a small pivot cancel exactly, so
-// the error is of the order of the precision.
+// det(a) a^-T, as the product of U's diagonal and the inverse by the same factors. A pivot of 0
+// becomes the precision times the largest element of U: the two effects of a small pivot cancel
+// exactly, so the error is of the order of the precision.
 static void decompose_cofactor(struct yk_graph *g, const struct yk_call *c, yk_id *out)
 {
 	const yk_id lu = factor(g, c->in[0]);
@@ -208,13 +219,18 @@ static void decompose_cofactor(struct yk_graph *g, const struct yk_call *c, yk_i
 		return;
 	}
 	const unsigned both = 3u << (v.rank - 2);
-	yk_id small = yk_reduce(g, YK_REDUCE_MAX, yk_un(g, YK_ABS, yk_half(g, lu, YK_LE)), both, true);
-	small = yk_bin_lit(g, YK_ADD, yk_bin_lit(g, YK_MUL, small, wide ? DBL_EPSILON : FLT_EPSILON), wide ? 1e-290 : 1e-30);
+	yk_id small =
+		yk_reduce(g, YK_REDUCE_MAX, yk_un(g, YK_ABS, yk_half(g, lu, YK_LE)), both, true);
+	small = yk_bin_lit(g, YK_ADD,
+			   yk_bin_lit(g, YK_MUL, small, wide ? DBL_EPSILON : FLT_EPSILON),
+			   wide ? 1e-290 : 1e-30);
 	const yk_id column = yk_counting(g, n), row = yk_reshape(g, column, 2, (int64_t[]){ n, 1 });
-	const yk_id zero = yk_bin(g, YK_AND, yk_bin(g, YK_EQ, row, column), yk_bin_lit(g, YK_EQ, lu, 0));
+	const yk_id zero =
+		yk_bin(g, YK_AND, yk_bin(g, YK_EQ, row, column), yk_bin_lit(g, YK_EQ, lu, 0));
 	const yk_id fixed = yk_tri(g, YK_SELECT, zero, small, lu);
 	const yk_id det = yk_bin(g, YK_MUL, product(g, diagonal(g, fixed)), lu + 2);
-	out[0] = yk_bin(g, YK_MUL, yk_transpose(g, solve_by(g, fixed, lu + 1, YK_NIL, false)), each(g, det));
+	out[0] = yk_bin(g, YK_MUL, yk_transpose(g, solve_by(g, fixed, lu + 1, YK_NIL, false)),
+			each(g, det));
 }
 
 // <g, a^-T> c - a^-T g' c
@@ -223,25 +239,73 @@ static void grad_cofactor(struct yk_graph *g, uint32_t node, const yk_id *gout, 
 	const yk_id a = yk_ins(g, &g->node[node])[0], y = g->node[node].out;
 	const struct yk_value v = g->value[a];
 	const yk_id inverse = yk_inverse(g, a);
-	const yk_id inner = yk_reduce(g, YK_SUM, yk_bin(g, YK_MUL, gout[0], yk_transpose(g, inverse)), 3u << (v.rank - 2), true);
+	const yk_id inner =
+		yk_reduce(g, YK_SUM, yk_bin(g, YK_MUL, gout[0], yk_transpose(g, inverse)),
+			  3u << (v.rank - 2), true);
 	const yk_id second = yk_matmul(g, inverse, yk_matmul(g, gout[0], y, YOKE_TA), YOKE_TA);
 	gin[0] = yk_bin(g, YK_SUB, yk_bin(g, YK_MUL, inner, y), second);
 }
 
-YK_OP(LU) = { .name = "lu", .code = YOKE_OP_LU, .flags = YK_F_FLOAT | YK_F_PARTIAL, .cast = YK_CAST_F32,
-	.min_in = 1, .max_in = 1, .nout = 3, .shape = shape_lu, .grad = grad_lu };
-YK_OP(LU_SOLVE) = { .name = "lu_solve", .code = YOKE_OP_LU_SOLVE, .min_in = 3, .max_in = 3, .nout = 1,
-	.shape = shape_lu_solve };
-YK_OP(SOLVE) = { .name = "solve", .flags = YK_F_FLOAT, .cast = YK_CAST_F32, .min_in = 2, .max_in = 2, .nout = 1,
-	.shape = shape_solve, .grad = grad_solve, .decompose = decompose_solve };
-YK_OP(INV) = { .name = "inv", .flags = YK_F_FLOAT, .cast = YK_CAST_F32, .min_in = 1, .max_in = 1, .nout = 1,
-	.shape = yk_shape_square, .grad = grad_inv, .decompose = decompose_inv };
-YK_OP(DET) = { .name = "det", .flags = YK_F_FLOAT, .cast = YK_CAST_F32, .min_in = 1, .max_in = 1, .nout = 1,
-	.shape = shape_det, .grad = grad_det, .decompose = decompose_det };
-YK_OP(SLOGDET) = { .name = "slogdet", .flags = YK_F_FLOAT, .cast = YK_CAST_F32, .min_in = 1, .max_in = 1, .nout = 2,
-	.shape = shape_det, .grad = grad_slogdet, .decompose = decompose_slogdet };
-YK_OP(COFACTOR) = { .name = "cofactor", .flags = YK_F_FLOAT, .cast = YK_CAST_F32, .min_in = 1, .max_in = 1, .nout = 1,
-	.shape = yk_shape_square, .grad = grad_cofactor, .decompose = decompose_cofactor };
+YK_OP(LU) = { .name = "lu",
+	      .code = YOKE_OP_LU,
+	      .flags = YK_F_FLOAT | YK_F_PARTIAL,
+	      .cast = YK_CAST_F32,
+	      .min_in = 1,
+	      .max_in = 1,
+	      .nout = 3,
+	      .shape = shape_lu,
+	      .grad = grad_lu };
+YK_OP(LU_SOLVE) = { .name = "lu_solve",
+		    .code = YOKE_OP_LU_SOLVE,
+		    .min_in = 3,
+		    .max_in = 3,
+		    .nout = 1,
+		    .shape = shape_lu_solve };
+YK_OP(SOLVE) = { .name = "solve",
+		 .flags = YK_F_FLOAT,
+		 .cast = YK_CAST_F32,
+		 .min_in = 2,
+		 .max_in = 2,
+		 .nout = 1,
+		 .shape = shape_solve,
+		 .grad = grad_solve,
+		 .decompose = decompose_solve };
+YK_OP(INV) = { .name = "inv",
+	       .flags = YK_F_FLOAT,
+	       .cast = YK_CAST_F32,
+	       .min_in = 1,
+	       .max_in = 1,
+	       .nout = 1,
+	       .shape = yk_shape_square,
+	       .grad = grad_inv,
+	       .decompose = decompose_inv };
+YK_OP(DET) = { .name = "det",
+	       .flags = YK_F_FLOAT,
+	       .cast = YK_CAST_F32,
+	       .min_in = 1,
+	       .max_in = 1,
+	       .nout = 1,
+	       .shape = shape_det,
+	       .grad = grad_det,
+	       .decompose = decompose_det };
+YK_OP(SLOGDET) = { .name = "slogdet",
+		   .flags = YK_F_FLOAT,
+		   .cast = YK_CAST_F32,
+		   .min_in = 1,
+		   .max_in = 1,
+		   .nout = 2,
+		   .shape = shape_det,
+		   .grad = grad_slogdet,
+		   .decompose = decompose_slogdet };
+YK_OP(COFACTOR) = { .name = "cofactor",
+		    .flags = YK_F_FLOAT,
+		    .cast = YK_CAST_F32,
+		    .min_in = 1,
+		    .max_in = 1,
+		    .nout = 1,
+		    .shape = yk_shape_square,
+		    .grad = grad_cofactor,
+		    .decompose = decompose_cofactor };
 
 // ---- public functions ----
 
@@ -257,7 +321,8 @@ yoke_tensor *yoke_solve(yoke_tensor *a, yoke_tensor *b)
 	struct yk_rec r = yk_rec_begin_op(YK_SOLVE, 2, (yoke_tensor *[]){ a, b });
 	if (r.in[0] == YK_BAD || r.in[1] == YK_BAD)
 		return yk_rec_end(&r, YK_BAD);
-	return yk_rec_end(&r, solve(r.g, yk_batch(r.g, r.in[0], r.in[1]), yk_batch(r.g, r.in[1], r.in[0]), false));
+	return yk_rec_end(&r, solve(r.g, yk_batch(r.g, r.in[0], r.in[1]),
+				    yk_batch(r.g, r.in[1], r.in[0]), false));
 }
 
 yoke_tensor *yoke_inv(yoke_tensor *a)
@@ -284,7 +349,8 @@ yoke_tensor *yoke_matrix_power(yoke_tensor *a, int64_t n)
 	struct yk_rec r = yk_rec_begin_op(YK_INV, 1, &a);
 	struct yk_graph *g = r.g;
 	yk_id base = r.in[0], y = YK_NIL;
-	if (base == YK_BAD || yk_check_square(g, &(struct yk_call){ .op = YK_INV }, &g->value[base]) < 0)
+	if (base == YK_BAD ||
+	    yk_check_square(g, &(struct yk_call){ .op = YK_INV }, &g->value[base]) < 0)
 		return yk_rec_end(&r, YK_BAD);
 	if (n < 0)
 		base = yk_inverse(g, base);

@@ -28,7 +28,8 @@ int yk_check_square(struct yk_graph *g, const struct yk_call *c, const struct yk
 	return err;
 }
 
-int yk_check_system(struct yk_graph *g, const struct yk_call *c, const struct yk_value *t, const struct yk_value *b)
+int yk_check_system(struct yk_graph *g, const struct yk_call *c, const struct yk_value *t,
+		    const struct yk_value *b)
 {
 	if (yk_check_square(g, c, t) < 0)
 		return yk_error_last();
@@ -102,21 +103,27 @@ yk_id yk_as_matrix(struct yk_graph *g, yk_id x, bool row)
 
 yk_id yk_recip_unless(struct yk_graph *g, yk_id zero, yk_id x)
 {
-	return yk_tri(g, YK_SELECT, zero, lit_like(g, x, 0), yk_un(g, YK_RECIP, yk_tri(g, YK_SELECT, zero, lit_like(g, x, 1), x)));
+	return yk_tri(g, YK_SELECT, zero, lit_like(g, x, 0),
+		      yk_un(g, YK_RECIP, yk_tri(g, YK_SELECT, zero, lit_like(g, x, 1), x)));
 }
 
 yk_id yk_equal_bound(struct yk_graph *g, yk_id values)
 {
 	const struct yk_value v = g->value[values];
-	const double near = 4 * (double)v.dims[v.rank - 1] * (v.dtype == yoke_f64 ? DBL_EPSILON : FLT_EPSILON);
-	return yk_bin_lit(g, YK_MUL, yk_reduce(g, YK_REDUCE_MAX, yk_un(g, YK_ABS, values), 1u << (v.rank - 1), true), near);
+	const double near =
+		4 * (double)v.dims[v.rank - 1] * (v.dtype == yoke_f64 ? DBL_EPSILON : FLT_EPSILON);
+	return yk_bin_lit(
+		g, YK_MUL,
+		yk_reduce(g, YK_REDUCE_MAX, yk_un(g, YK_ABS, values), 1u << (v.rank - 1), true),
+		near);
 }
 
 yk_id yk_gaps(struct yk_graph *g, yk_id values, bool squares)
 {
 	const yk_id row = yk_as_matrix(g, values, true), column = yk_as_matrix(g, values, false);
 	yk_id apart = yk_bin(g, YK_SUB, row, column);
-	const yk_id equal = yk_bin(g, YK_LE, yk_un(g, YK_ABS, apart), yk_as_matrix(g, yk_equal_bound(g, values), false));
+	const yk_id equal = yk_bin(g, YK_LE, yk_un(g, YK_ABS, apart),
+				   yk_as_matrix(g, yk_equal_bound(g, values), false));
 	if (squares)
 		apart = yk_bin(g, YK_MUL, apart, yk_bin(g, YK_ADD, row, column));
 	return yk_recip_unless(g, equal, apart);
@@ -136,7 +143,8 @@ static void grad_eigh(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_i
 	if (gout[0] != YK_NIL)
 		sum = yk_bin(g, YK_MUL, vectors, yk_as_matrix(g, gout[0], true));
 	if (gout[1] != YK_NIL) {
-		yk_id k = yk_bin(g, YK_MUL, yk_gaps(g, values, false), yk_matmul(g, vectors, gout[1], YOKE_TA));
+		yk_id k = yk_bin(g, YK_MUL, yk_gaps(g, values, false),
+				 yk_matmul(g, vectors, gout[1], YOKE_TA));
 		k = yk_matmul(g, vectors, k, 0);
 		sum = sum == YK_NIL ? k : yk_bin(g, YK_ADD, sum, k);
 	}
@@ -157,7 +165,8 @@ static void grad_cholesky(struct yk_graph *g, uint32_t node, const yk_id *gout, 
 {
 	const yk_id l = g->node[node].out;
 	yk_id p = yk_matmul(g, l, yk_half(g, gout[0], YK_GE), YOKE_TA);
-	p = yk_bin_lit(g, YK_MUL, yk_bin(g, YK_ADD, yk_half(g, p, YK_GE), yk_half(g, p, YK_GT)), 0.5);
+	p = yk_bin_lit(g, YK_MUL, yk_bin(g, YK_ADD, yk_half(g, p, YK_GE), yk_half(g, p, YK_GT)),
+		       0.5);
 	p = yk_transpose(g, yk_triangular(g, l, p, YOKE_TRANSPOSED));
 	gin[0] = symmetric(g, yk_triangular(g, l, p, YOKE_TRANSPOSED));
 }
@@ -170,8 +179,10 @@ static void grad_solve_triangular(struct yk_graph *g, uint32_t node, const yk_id
 	const yk_id t = yk_ins(g, &g->node[node])[0], x = g->node[node].out;
 	memcpy(how, yk_attrs(g, &g->node[node]), sizeof how);
 	gin[1] = yk_triangular(g, t, gout[0],
-			       (how[0].i ? 0 : YOKE_TRANSPOSED) | (how[1].i ? YOKE_UPPER : 0) | (how[2].i ? YOKE_UNIT : 0));
-	const yk_id outer = how[0].i ? yk_matmul(g, x, gin[1], YOKE_TB) : yk_matmul(g, gin[1], x, YOKE_TB);
+			       (how[0].i ? 0 : YOKE_TRANSPOSED) | (how[1].i ? YOKE_UPPER : 0) |
+				       (how[2].i ? YOKE_UNIT : 0));
+	const yk_id outer =
+		how[0].i ? yk_matmul(g, x, gin[1], YOKE_TB) : yk_matmul(g, gin[1], x, YOKE_TB);
 	const int which = how[1].i ? (how[2].i ? YK_LT : YK_LE) : how[2].i ? YK_GT : YK_GE;
 	gin[0] = yk_half(g, yk_un(g, YK_NEG, outer), which);
 }
@@ -221,7 +232,9 @@ yoke_tensor *yoke_solve_triangular(yoke_tensor *t, yoke_tensor *b, unsigned flag
 	if (r.in[0] == YK_BAD || r.in[1] == YK_BAD)
 		return yk_rec_end(&r, YK_BAD);
 	if (flags & ~(YOKE_TRANSPOSED | YOKE_UPPER | YOKE_UNIT)) {
-		yk_rec_fail(&r, YOKE_EINVAL, "flags %#x are not among YOKE_TRANSPOSED, YOKE_UPPER and YOKE_UNIT", flags);
+		yk_rec_fail(&r, YOKE_EINVAL,
+			    "flags %#x are not among YOKE_TRANSPOSED, YOKE_UPPER and YOKE_UNIT",
+			    flags);
 		return yk_rec_end(&r, YK_BAD);
 	}
 	const yk_id in[2] = { yk_batch(r.g, r.in[0], r.in[1]), yk_batch(r.g, r.in[1], r.in[0]) };

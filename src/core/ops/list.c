@@ -39,7 +39,8 @@ static int record(struct yk_graph *g, const struct yk_list_call *c, int op, int 
 		  bool wide, yk_id *out)
 {
 	const int lists = yk_formula_count(c->formula->lists), dtype = dtype_of(g, c, lists);
-	const uint32_t in_lists = (uint32_t)lists * c->n, numbers = (uint32_t)yk_formula_count(c->formula->numbers);
+	const uint32_t in_lists = (uint32_t)lists * c->n,
+		       numbers = (uint32_t)yk_formula_count(c->formula->numbers);
 	uint8_t dtypes[2 * YOKE_MAP_MAX_INPUTS];
 	union yoke_attr attr[YK_LISTED];
 	struct yk_listed l;
@@ -47,7 +48,8 @@ static int record(struct yk_graph *g, const struct yk_list_call *c, int op, int 
 				.nattr = YK_LISTED, .attr = attr };
 	yk_id *in = malloc((in_lists + numbers + 1) * sizeof *in);
 	if (!in)
-		return yk_op_fail(g, op, YOKE_ENOMEM, "no memory for %u operands", in_lists + numbers);
+		return yk_op_fail(g, op, YOKE_ENOMEM, "no memory for %u operands",
+				  in_lists + numbers);
 	memcpy(in, c->in, in_lists * sizeof *in);
 	for (int k = 0; k < lists; k++)
 		dtypes[k] = g->value[in[(uint32_t)k * c->n]].dtype;
@@ -114,7 +116,8 @@ static int check(struct yk_graph *g, const struct yk_call *c, const struct yk_li
 		const uint32_t input = list ? k / n : k - lists * n + lists;
 		const struct yk_value *x = IN(k), *like = IN(k % n);
 		if (dtype[input] && x->dtype != dtype[input])
-			return fail_one(g, c, YOKE_EDTYPE, "the program is for another dtype than", x);
+			return fail_one(g, c, YOKE_EDTYPE, "the program is for another dtype than",
+					x);
 		if (list && !yk_same_shape(x, like))
 			return fail_two(g, c, YOKE_ESHAPE, "shapes differ:", like, x);
 		if (!list && yk_count(x) != 1 && (x->rank != 1 || x->dims[0] != n))
@@ -153,14 +156,15 @@ static yk_id number(struct yk_graph *g, yk_id x, int64_t i)
 }
 
 // The program's results for tensor i, in its shape.
-static void tensor(struct yk_graph *g, const struct yk_call *c, const struct yk_listed *l, uint32_t i,
-		   yk_id *out)
+static void tensor(struct yk_graph *g, const struct yk_call *c, const struct yk_listed *l,
+		   uint32_t i, yk_id *out)
 {
 	const uint32_t lists = (uint32_t)l->lists;
 	const struct yk_value like = *IN(i);
 	yk_id in[YOKE_MAP_MAX_INPUTS];
 	for (uint32_t k = 0; k < l->map.nin; k++)
-		in[k] = k < lists ? c->in[k * c->list + i] : number(g, c->in[lists * c->list + k - lists], i);
+		in[k] = k < lists ? c->in[k * c->list + i] :
+				    number(g, c->in[lists * c->list + k - lists], i);
 	yk_program_parts(g, &l->map, in, out);
 	for (int k = 0; k < l->map.nout; k++)
 		out[k] = yk_broadcast_like(g, out[k], &like);
@@ -222,7 +226,8 @@ static void decompose_list_reduce(struct yk_graph *g, const struct yk_call *c, y
 	}
 	if (l.each == 2)
 		each[c->list] = all == YK_BAD ? all : yk_reshape(g, all, 1, &(int64_t){ 1 });
-	*out = l.each ? yk_record(g, YK_CONCAT, c->list + (l.each == 2), each, 1, &(union yoke_attr){ .i = 0 }) :
+	*out = l.each ? yk_record(g, YK_CONCAT, c->list + (l.each == 2), each, 1,
+				  &(union yoke_attr){ .i = 0 }) :
 			all;
 done:
 	free(each);
@@ -240,7 +245,8 @@ YK_OP(LIST_REDUCE) = { .name = "list_reduce", .code = YOKE_OP_LIST_REDUCE, .min_
 // Enters the context and fills in the call; always paired with leave.
 static struct yoke_context *enter(const struct yk_list_step *s, struct yk_list_call *c, yk_id **in)
 {
-	const int lists = yk_formula_count(s->formula->lists), numbers = yk_formula_count(s->formula->numbers);
+	const int lists = yk_formula_count(s->formula->lists),
+		  numbers = yk_formula_count(s->formula->numbers);
 	struct yoke_context *ctx = yk_enter_list(s->n, s->list[0], s->what);
 	*in = ctx ? yk_lists(ctx, s->n, lists, s->list, numbers) : NULL;
 	if (!*in)
@@ -302,7 +308,9 @@ yoke_tensor *yk_list_sum(const struct yk_list_step *s, int each)
 	yoke_tensor *t = NULL;
 	yk_id *in;
 	struct yoke_context *ctx = enter(s, &c, &in);
-	yk_id sum = in ? (s->wide ? yk_list_reduce_wide : yk_list_reduce)(&ctx->graph, &c, YOKE_REDUCE_SUM, each) : YK_BAD;
+	yk_id sum = in ? (s->wide ? yk_list_reduce_wide : yk_list_reduce)(
+				 &ctx->graph, &c, YOKE_REDUCE_SUM, each) :
+		    YK_BAD;
 	if (sum != YK_BAD && !yk_recorded(ctx))
 		t = yk_handle_of(ctx, sum);
 	leave(ctx, in);

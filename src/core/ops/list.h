@@ -44,7 +44,7 @@ yoke_tensor *yk_list_sum(const struct yk_list_step *, int each);
 
 // yoke_scaler_check for gradients whose scaled squares, f32 [n], are known.  The names must live as
 // long as the scaler.
-int yk_scaler_take(struct yoke_scaler *, int n, const char *const *name, yoke_tensor *squares, yoke_tensor **norm,
-		   yoke_tensor **skip);
+int yk_scaler_take(struct yoke_scaler *, int n, const char *const *name, yoke_tensor *squares,
+		   yoke_tensor **norm, yoke_tensor **skip);
 
 #endif

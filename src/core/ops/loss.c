@@ -22,8 +22,8 @@ yoke_tensor *yoke_mse(yoke_tensor *x, yoke_tensor *y)
 // The sum of x over its elements divided by n, in the dtype of `like`.
 static yk_id average(struct yk_graph *g, yk_id x, double n, yk_id like)
 {
-	return yk_cast_like(g, yk_bin_lit(g, YK_MUL, yk_reduce(g, YK_SUM, x, YOKE_ALL, false), 1 / n),
-		       like);
+	return yk_cast_like(
+		g, yk_bin_lit(g, YK_MUL, yk_reduce(g, YK_SUM, x, YOKE_ALL, false), 1 / n), like);
 }
 
 // Are both operands floating point, of one dtype and shape?
@@ -76,13 +76,15 @@ yoke_tensor *yoke_kl(yoke_tensor *p, yoke_tensor *q)
 // ---- with weights and a choice of reduction ----
 
 // Copies and checks the options; false with an error.
-static bool options(struct yk_rec *r, const char *call, const struct yoke_loss *given, struct yoke_loss *to)
+static bool options(struct yk_rec *r, const char *call, const struct yoke_loss *given,
+		    struct yoke_loss *to)
 {
 	*to = (struct yoke_loss){ .size = sizeof *to };
 	if (given && yk_sized_read(to, sizeof *to, given, call, "yoke_loss") < 0)
 		return false;
 	if (to->reduction < YOKE_LOSS_MEAN || to->reduction > YOKE_LOSS_NONE)
-		yk_rec_fail(r, YOKE_EINVAL, "reduction %d is none of mean, sum and none", to->reduction);
+		yk_rec_fail(r, YOKE_EINVAL, "reduction %d is none of mean, sum and none",
+			    to->reduction);
 	else if (!(to->smooth >= 0 && to->smooth < 1))
 		yk_rec_fail(r, YOKE_ERANGE, "smoothing %g is not in [0, 1)", to->smooth);
 	else
@@ -97,20 +99,23 @@ static yk_id weight_of(struct yk_rec *r, yoke_tensor *w, yk_id like)
 	char text[160];
 	if (v == YK_NIL || v == YK_BAD || yk_is_float(r->g->value[v].dtype))
 		return v == YK_NIL || v == YK_BAD ? v : yk_cast(r->g, v, r->g->value[like].dtype);
-	yk_rec_fail(r, YOKE_EDTYPE, "a weight is %s; it must be a floating-point number", yk_describe(&r->g->value[v], text));
+	yk_rec_fail(r, YOKE_EDTYPE, "a weight is %s; it must be a floating-point number",
+		    yk_describe(&r->g->value[v], text));
 	return YK_BAD;
 }
 
 // parts: loss of each element or row; total: the mean's divisor, YK_NIL: their number.
-static yk_id reduce(struct yk_graph *g, const struct yoke_loss *o, yk_id parts, yk_id total, yk_id like)
+static yk_id reduce(struct yk_graph *g, const struct yoke_loss *o, yk_id parts, yk_id total,
+		    yk_id like)
 {
 	if (parts == YK_BAD || o->reduction == YOKE_LOSS_NONE)
 		return yk_cast_like(g, parts, like);
 	const double n = (double)yk_count(&g->value[parts]);
 	yk_id sum = yk_reduce(g, YK_SUM, parts, YOKE_ALL, false);
 	if (o->reduction == YOKE_LOSS_MEAN)
-		sum = total == YK_NIL ? yk_bin_lit(g, YK_MUL, sum, 1 / n) :
-					yk_bin(g, YK_DIV, sum, yk_reduce(g, YK_SUM, total, YOKE_ALL, false));
+		sum = total == YK_NIL ?
+			      yk_bin_lit(g, YK_MUL, sum, 1 / n) :
+			      yk_bin(g, YK_DIV, sum, yk_reduce(g, YK_SUM, total, YOKE_ALL, false));
 	return yk_cast_like(g, sum, like);
 }
 
@@ -129,7 +134,8 @@ static yk_id times(struct yk_graph *g, yk_id x, yk_id w)
 
 // Loss by class index: (1 - s) w_id (-log p_id) + s/V sum of w (-log p); *total is w_id, 0 for
 // ignored rows.
-static yk_id of_ids(struct yk_graph *g, const struct yoke_loss *o, yk_id lost, yk_id ids, yk_id w, yk_id *total)
+static yk_id of_ids(struct yk_graph *g, const struct yoke_loss *o, yk_id lost, yk_id ids, yk_id w,
+		    yk_id *total)
 {
 	const struct yk_value v = g->value[lost];
 	const struct yk_value row = g->value[ids];
@@ -143,7 +149,8 @@ static yk_id of_ids(struct yk_graph *g, const struct yoke_loss *o, yk_id lost, y
 	one = yk_drop_last(g, one);
 	yk_id own = YK_NIL;
 	if (w != YK_NIL)
-		own = yk_record(g, YK_GATHER, 2, (yk_id[]){ w, ids }, 1, &(union yoke_attr){ .i = 0 });
+		own = yk_record(g, YK_GATHER, 2, (yk_id[]){ w, ids }, 1,
+				&(union yoke_attr){ .i = 0 });
 	yk_id parts = times(g, one, own);
 	if (o->smooth > 0)
 		parts = yk_bin(g, YK_ADD, yk_bin_lit(g, YK_MUL, parts, 1 - o->smooth),
@@ -156,16 +163,19 @@ static yk_id of_ids(struct yk_graph *g, const struct yoke_loss *o, yk_id lost, y
 	return yk_tri(g, YK_SELECT, counts, parts, zero);
 }
 
-static yk_id of_probabilities(struct yk_graph *g, const struct yoke_loss *o, yk_id lost, yk_id p, yk_id w)
+static yk_id of_probabilities(struct yk_graph *g, const struct yoke_loss *o, yk_id lost, yk_id p,
+			      yk_id w)
 {
 	const struct yk_value v = g->value[lost];
 	p = yk_cast_acc(g, p);
 	if (o->smooth > 0)
-		p = yk_bin_lit(g, YK_ADD, yk_bin_lit(g, YK_MUL, p, 1 - o->smooth), o->smooth / (double)v.dims[v.rank - 1]);
+		p = yk_bin_lit(g, YK_ADD, yk_bin_lit(g, YK_MUL, p, 1 - o->smooth),
+			       o->smooth / (double)v.dims[v.rank - 1]);
 	return over_classes(g, yk_bin(g, YK_MUL, times(g, lost, w), p));
 }
 
-yoke_tensor *yoke_loss_cross_entropy(yoke_tensor *logits, yoke_tensor *target, const struct yoke_loss *how)
+yoke_tensor *yoke_loss_cross_entropy(yoke_tensor *logits, yoke_tensor *target,
+				     const struct yoke_loss *how)
 {
 	struct yk_rec r = yk_rec_begin_op(YK_CROSS_ENTROPY, 2, (yoke_tensor *[]){ logits, target });
 	struct yk_graph *g = r.g;
@@ -177,24 +187,28 @@ yoke_tensor *yoke_loss_cross_entropy(yoke_tensor *logits, yoke_tensor *target, c
 	const bool soft = yk_is_float(t.dtype);
 	struct yk_value lead = v;
 	lead.rank = v.rank ? (uint8_t)(v.rank - 1) : 0;
-	if (!v.rank || !yk_is_float(v.dtype) || !yk_same_shape(soft ? &v : &lead, &t) || (soft && t.dtype != v.dtype) ||
-	    (!soft && t.dtype != yoke_i32 && t.dtype != yoke_i64)) {
-		yk_rec_fail(&r, YOKE_ESHAPE, "expects logits [..,V] and ids [..], or probabilities [..,V] of their dtype, got %s and %s",
-			    yk_describe(&v, a), yk_describe(&t, b));
+	if (!v.rank || !yk_is_float(v.dtype) || !yk_same_shape(soft ? &v : &lead, &t) ||
+	    (soft && t.dtype != v.dtype) || (!soft && t.dtype != yoke_i32 && t.dtype != yoke_i64)) {
+		yk_rec_fail(
+			&r, YOKE_ESHAPE,
+			"expects logits [..,V] and ids [..], or probabilities [..,V] of their dtype, got %s and %s",
+			yk_describe(&v, a), yk_describe(&t, b));
 		return yk_rec_end(&r, YK_BAD);
 	}
 	yk_id x = yk_cast_acc(g, r.in[0]), w = weight_of(&r, o.weight, x), total = YK_NIL, parts;
 	if (w == YK_BAD)
 		return yk_rec_end(&r, w);
 	if (w != YK_NIL && (g->value[w].rank != 1 || g->value[w].dims[0] != v.dims[v.rank - 1])) {
-		yk_rec_fail(&r, YOKE_ESHAPE, "weights of %lld classes are %s", (long long)v.dims[v.rank - 1],
-			    yk_describe(&g->value[w], a));
+		yk_rec_fail(&r, YOKE_ESHAPE, "weights of %lld classes are %s",
+			    (long long)v.dims[v.rank - 1], yk_describe(&g->value[w], a));
 		return yk_rec_end(&r, YK_BAD);
 	}
-	yk_id lost = yk_un(g, YK_NEG, yk_record(g, YK_SOFTMAX, 1, &x, 1, &(union yoke_attr){ .i = 1 }));
+	yk_id lost =
+		yk_un(g, YK_NEG, yk_record(g, YK_SOFTMAX, 1, &x, 1, &(union yoke_attr){ .i = 1 }));
 	if (lost == YK_BAD)
 		return yk_rec_end(&r, lost);
-	parts = soft ? of_probabilities(g, &o, lost, r.in[1], w) : of_ids(g, &o, lost, r.in[1], w, &total);
+	parts = soft ? of_probabilities(g, &o, lost, r.in[1], w) :
+		       of_ids(g, &o, lost, r.in[1], w, &total);
 	return yk_rec_end(&r, reduce(g, &o, parts, total, r.in[0]));
 }
 
@@ -208,14 +222,18 @@ yoke_tensor *yoke_loss_bce_logits(yoke_tensor *x, yoke_tensor *y, const struct y
 	struct yoke_loss o;
 	if (!yk_rec_reals(&r, 2) || !options(&r, "loss_bce_logits", how, &o))
 		return yk_rec_end(&r, YK_BAD);
-	yk_id v = yk_cast_acc(g, r.in[0]), t = yk_cast_acc(g, r.in[1]), w = weight_of(&r, o.weight, v), q = weight_of(&r, o.pos_weight, v);
+	yk_id v = yk_cast_acc(g, r.in[0]), t = yk_cast_acc(g, r.in[1]),
+	      w = weight_of(&r, o.weight, v), q = weight_of(&r, o.pos_weight, v);
 	if (w == YK_BAD || q == YK_BAD)
 		return yk_rec_end(&r, YK_BAD);
 	yk_id zero = yk_lit(g, g->value[v].dtype, 0), one = yk_lit(g, g->value[v].dtype, 1);
 	yk_id soft = yk_un(g, YK_LOG1P, yk_un(g, YK_EXP, yk_un(g, YK_NEG, yk_un(g, YK_ABS, v))));
-	soft = yk_bin(g, YK_ADD, soft, yk_bin(g, YK_MAX, yk_un(g, YK_NEG, v), zero)); // log(1 + exp(-x))
+	// log(1 + exp(-x))
+	soft = yk_bin(g, YK_ADD, soft, yk_bin(g, YK_MAX, yk_un(g, YK_NEG, v), zero));
 	if (q != YK_NIL)
-		soft = yk_bin(g, YK_MUL, soft, yk_bin(g, YK_ADD, yk_bin(g, YK_MUL, yk_bin(g, YK_SUB, q, one), t), one));
+		soft = yk_bin(
+			g, YK_MUL, soft,
+			yk_bin(g, YK_ADD, yk_bin(g, YK_MUL, yk_bin(g, YK_SUB, q, one), t), one));
 	yk_id parts = yk_bin(g, YK_ADD, yk_bin(g, YK_MUL, yk_bin(g, YK_SUB, one, t), v), soft);
 	return yk_rec_end(&r, reduce(g, &o, times(g, parts, w), YK_NIL, r.in[0]));
 }
@@ -227,7 +245,8 @@ yoke_tensor *yoke_loss_mse(yoke_tensor *x, yoke_tensor *y, const struct yoke_los
 	struct yoke_loss o;
 	if (!yk_rec_reals(&r, 2) || !options(&r, "loss_mse", how, &o))
 		return yk_rec_end(&r, YK_BAD);
-	yk_id d = yk_un(g, YK_SQUARE, yk_bin(g, YK_SUB, yk_cast_acc(g, r.in[0]), yk_cast_acc(g, r.in[1])));
+	yk_id d = yk_un(g, YK_SQUARE,
+			yk_bin(g, YK_SUB, yk_cast_acc(g, r.in[0]), yk_cast_acc(g, r.in[1])));
 	yk_id w = d == YK_BAD ? d : weight_of(&r, o.weight, d);
 	return yk_rec_end(&r, w == YK_BAD ? w : reduce(g, &o, times(g, d, w), YK_NIL, r.in[0]));
 }

@@ -18,11 +18,13 @@ static int shape_matmul(struct yk_graph *g, const struct yk_call *c, struct yk_v
 		return fail_two(g, c, YOKE_ESHAPE, "takes matrices, got", a, b);
 	const int dtype = (int)c->attr[1].i;
 	const bool byte = a->dtype == yoke_i8 || a->dtype == yoke_u8;
-	if (dtype != a->dtype && (dtype != yoke_f32 || yk_acc(a->dtype) != yoke_f32) && (dtype != yoke_i32 || !byte))
-		return yk_op_fail(g, c->op, YOKE_EDTYPE,
-				  "of %s the result is %s, or f32 of f16 and bf16, i32 of i8 and u8, not %s",
-				  yoke_dtype_name(a->dtype), yoke_dtype_name(a->dtype),
-				  yoke_dtype_name(dtype));
+	if (dtype != a->dtype && (dtype != yoke_f32 || yk_acc(a->dtype) != yoke_f32) &&
+	    (dtype != yoke_i32 || !byte))
+		return yk_op_fail(
+			g, c->op, YOKE_EDTYPE,
+			"of %s the result is %s, or f32 of f16 and bf16, i32 of i8 and u8, not %s",
+			yoke_dtype_name(a->dtype), yoke_dtype_name(a->dtype),
+			yoke_dtype_name(dtype));
 	int64_t m = a->dims[a->rank - 2 + ta], k = a->dims[a->rank - 1 - ta];
 	int64_t kb = b->dims[b->rank - 2 + tb], n = b->dims[b->rank - 1 - tb];
 	struct yk_value lead = { .rank = 0 };

@@ -13,16 +13,26 @@ static void grad_matrix_exp(struct yk_graph *g, uint32_t node, const yk_id *gout
 	const struct yk_value v = g->value[a];
 	const int row = v.rank - 2, column = v.rank - 1;
 	const int64_t n = v.dims[column];
-	const yk_id upper = yk_record(g, YK_CONCAT, 2, (yk_id[]){ turned, gout[0] }, 1, &(union yoke_attr){ .i = column });
-	const yk_id lower = yk_record(g, YK_CONCAT, 2, (yk_id[]){ yk_full_like(g, turned, 0), turned }, 1,
+	const yk_id upper = yk_record(g, YK_CONCAT, 2, (yk_id[]){ turned, gout[0] }, 1,
 				      &(union yoke_attr){ .i = column });
+	const yk_id lower =
+		yk_record(g, YK_CONCAT, 2, (yk_id[]){ yk_full_like(g, turned, 0), turned }, 1,
+			  &(union yoke_attr){ .i = column });
 	const yk_id y = yk_un(g, YK_MATRIX_EXP,
-			      yk_record(g, YK_CONCAT, 2, (yk_id[]){ upper, lower }, 1, &(union yoke_attr){ .i = row }));
+			      yk_record(g, YK_CONCAT, 2, (yk_id[]){ upper, lower }, 1,
+					&(union yoke_attr){ .i = row }));
 	gin[0] = yk_slice_axis(g, yk_slice_axis(g, y, row, 0, n), column, n, n);
 }
 
-YK_OP(MATRIX_EXP) = { .name = "matrix_exp", .code = YOKE_OP_MATRIX_EXP, .flags = YK_F_FLOAT, .cast = YK_CAST_F32,
-	.min_in = 1, .max_in = 1, .nout = 1, .shape = yk_shape_square, .grad = grad_matrix_exp };
+YK_OP(MATRIX_EXP) = { .name = "matrix_exp",
+		      .code = YOKE_OP_MATRIX_EXP,
+		      .flags = YK_F_FLOAT,
+		      .cast = YK_CAST_F32,
+		      .min_in = 1,
+		      .max_in = 1,
+		      .nout = 1,
+		      .shape = yk_shape_square,
+		      .grad = grad_matrix_exp };
 
 yoke_tensor *yoke_matrix_exp(yoke_tensor *a)
 {

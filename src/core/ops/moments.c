@@ -43,7 +43,8 @@ static yk_id extreme(struct yk_graph *g, yk_id x, yk_id counts, int op, double n
 	const yk_id far = yk_lit(g, v.dtype, none);
 	if (!v.dims[0])
 		return yk_broadcast(g, far, 1, &v.dims[1]);
-	return yk_reduce(g, op, counts == YK_NIL ? x : yk_tri(g, YK_SELECT, counts, x, far), 1, false);
+	return yk_reduce(g, op, counts == YK_NIL ? x : yk_tri(g, YK_SELECT, counts, x, far), 1,
+			 false);
 }
 
 static void decompose_moments(struct yk_graph *g, const struct yk_call *c, yk_id *out)
@@ -68,7 +69,8 @@ static void decompose_moments(struct yk_graph *g, const struct yk_call *c, yk_id
 	const yk_id dw = weighed ? yk_bin(g, YK_MUL, d, w) : d;
 	out[0] = n;
 	out[1] = yk_reshape(g, mean, 1, &v.dims[1]);
-	out[2] = c->attr[0].i ? yk_reduce(g, YK_SUM, yk_bin(g, YK_MUL, d, dw), 1, false) : yk_matmul(g, d, dw, YOKE_TA);
+	out[2] = c->attr[0].i ? yk_reduce(g, YK_SUM, yk_bin(g, YK_MUL, d, dw), 1, false) :
+				yk_matmul(g, d, dw, YOKE_TA);
 	out[3] = extreme(g, c->in[0], counts, YK_REDUCE_MIN, INFINITY);
 	out[4] = extreme(g, c->in[0], counts, YK_REDUCE_MAX, -INFINITY);
 }
@@ -85,7 +87,8 @@ int yoke_moments(yoke_tensor *x, yoke_tensor *weight, int diagonal, struct yoke_
 	if (err < 0)
 		return err;
 	struct yk_rec r = yk_rec_begin_with(YK_MOMENTS, 2, 2, (yoke_tensor *[]){ x, weight });
-	yk_id out = yk_record(r.g, YK_MOMENTS, 2, r.in, 1, &(union yoke_attr){ .i = diagonal != 0 });
+	yk_id out =
+		yk_record(r.g, YK_MOMENTS, 2, r.in, 1, &(union yoke_attr){ .i = diagonal != 0 });
 	for (uint32_t k = 1; k < 5 && out != YK_BAD; k++)
 		if (!(*result[k] = yk_handle_of(r.ctx, out + k)))
 			out = YK_BAD;

@@ -104,15 +104,19 @@ static int shape_bitcast(struct yk_graph *g, const struct yk_call *c, struct yk_
 	char text[160];
 	*out = *x;
 	out->dtype = (uint8_t)c->attr[0].i;
-	const int64_t was = (int64_t)yoke_dtype_size(x->dtype), size = (int64_t)yoke_dtype_size(out->dtype);
+	const int64_t was = (int64_t)yoke_dtype_size(x->dtype),
+		      size = (int64_t)yoke_dtype_size(out->dtype);
 	if (out->dtype == yoke_bool)
-		return fail_one(g, c, YOKE_EDTYPE, "bytes may be other than 0 and 1, which no bool is: compare", x);
+		return fail_one(g, c, YOKE_EDTYPE,
+				"bytes may be other than 0 and 1, which no bool is: compare", x);
 	if (was == size)
 		return 0;
 	if (last < 0)
-		return fail_one(g, c, YOKE_ESHAPE, "no axis takes up the difference in size, of", x);
+		return fail_one(g, c, YOKE_ESHAPE, "no axis takes up the difference in size, of",
+				x);
 	if (__builtin_mul_overflow(x->dims[last], was, &out->dims[last]) || out->dims[last] % size)
-		return yk_op_fail(g, c->op, YOKE_ESHAPE, "the last axis of %s holds no whole number of %s",
+		return yk_op_fail(g, c->op, YOKE_ESHAPE,
+				  "the last axis of %s holds no whole number of %s",
 				  yk_describe(x, text), yoke_dtype_name(out->dtype));
 	out->dims[last] /= size;
 	return want_size(g, c, out);
@@ -247,7 +251,8 @@ static void grad_slice_update(struct yk_graph *g, uint32_t node, const yk_id *go
 }
 
 #define VIEW(N, NAME, more, s, g) YK_OP(N) = { \
-	.name = NAME, .flags = YK_F_VIEW | (more), .min_in = 1, .max_in = 1, .nout = 1, .shape = s, .grad = g };
+	.name = NAME, .flags = YK_F_VIEW | (more), .min_in = 1, .max_in = 1, .nout = 1, \
+	.shape = s, .grad = g };
 
 VIEW(RESHAPE, "reshape", 0, shape_reshape, grad_reshape)
 VIEW(PERMUTE, "permute", 0, shape_permute, grad_permute)
@@ -259,8 +264,14 @@ YK_OP(CONTIGUOUS) = { .name = "contiguous", .code = YOKE_OP_MOVE, .min_in = 1, .
 	.nout = 1, .shape = yk_shape_same, .grad = yk_grad_contiguous };
 YK_OP(PAD) = { .name = "pad", .code = YOKE_OP_MOVE, .min_in = 1, .max_in = 1, .nout = 1,
 	.shape = shape_pad, .grad = grad_pad };
-YK_OP(CONCAT) = { .name = "concat", .code = YOKE_OP_MOVE, .min_in = 1, .max_in = UINT32_MAX, .nout = 1,
-	.cast = YK_CAST_WIDEST, .shape = shape_concat, .grad = grad_concat };
+YK_OP(CONCAT) = { .name = "concat",
+		  .code = YOKE_OP_MOVE,
+		  .min_in = 1,
+		  .max_in = UINT32_MAX,
+		  .nout = 1,
+		  .cast = YK_CAST_WIDEST,
+		  .shape = shape_concat,
+		  .grad = grad_concat };
 YK_OP(SLICE_UPDATE) = { .name = "slice_update", .code = YOKE_OP_MOVE, .min_in = 2, .max_in = 2,
 	.cast = YK_CAST_WIDEST, .nout = 1, .shape = shape_slice_update, .grad = grad_slice_update,
 	.inplace = { { 0, 0 } }, .ninplace = 1 };
@@ -278,13 +289,15 @@ yoke_tensor *yoke_bitcast(yoke_tensor *x, int dtype)
 		yk_rec_fail(&r, YOKE_EDTYPE, "no dtype has the number %d", dtype);
 		r.in[0] = YK_BAD;
 	}
-	return yk_rec_end(&r, yk_record(r.g, YK_BITCAST, 1, r.in, 1, &(union yoke_attr){ .i = dtype }));
+	return yk_rec_end(&r,
+			  yk_record(r.g, YK_BITCAST, 1, r.in, 1, &(union yoke_attr){ .i = dtype }));
 }
 
 yoke_tensor *yoke_permute(yoke_tensor *x, const int *order)
 {
 	struct yk_rec r = yk_rec_begin(1, &x);
-	const bool good = yk_rec_array(&r, r.in[0] == YK_BAD ? 0 : r.g->value[r.in[0]].rank, order, "order");
+	const bool good =
+		yk_rec_array(&r, r.in[0] == YK_BAD ? 0 : r.g->value[r.in[0]].rank, order, "order");
 	return yk_rec_end(&r, good ? yk_permute(r.g, r.in[0], order) : YK_BAD);
 }
 
@@ -318,8 +331,9 @@ yoke_tensor *yoke_slice(yoke_tensor *x, int axis, int64_t start, int64_t stop,
 	start += start < 0 ? n : 0;
 	stop += stop < 0 ? n : 0;
 	if (step < 1 || start < 0 || stop > n || start > stop) {
-		yk_rec_fail(&r, YOKE_ERANGE, "%lld to %lld by %lld along axis %d of %s", (long long)start,
-			    (long long)stop, (long long)step, k, yk_describe(v, text));
+		yk_rec_fail(&r, YOKE_ERANGE, "%lld to %lld by %lld along axis %d of %s",
+			    (long long)start, (long long)stop, (long long)step, k,
+			    yk_describe(v, text));
 		return yk_rec_end(&r, YK_BAD);
 	}
 	whole(v, from, by, many);

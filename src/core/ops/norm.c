@@ -66,7 +66,8 @@ static int shape_norm_backward(struct yk_graph *g, const struct yk_call *c, stru
 static void decompose_layer_norm(struct yk_graph *g, const struct yk_call *c, yk_id *out)
 {
 	// two passes: first the mean, then the mean square of the differences
-	yk_id x = yk_cast_acc(g, c->in[0]), w = yk_cast_acc(g, c->in[1]), b = yk_cast_acc(g, c->in[2]);
+	yk_id x = yk_cast_acc(g, c->in[0]), w = yk_cast_acc(g, c->in[1]),
+	      b = yk_cast_acc(g, c->in[2]);
 	yk_id mean = yk_mean_last(g, x), d = yk_bin(g, YK_SUB, x, mean);
 	yk_id var = yk_mean_last(g, yk_un(g, YK_SQUARE, d));
 	yk_id rstd = yk_un(g, YK_RSQRT, yk_bin_lit(g, YK_ADD, var, c->attr[0].f));
@@ -114,14 +115,16 @@ static void decompose_layer_norm_backward(struct yk_graph *g, const struct yk_ca
 {
 	yk_id x = yk_cast_acc(g, c->in[0]), rstd = yk_add_last(g, c->in[3]);
 	yk_id xhat = yk_bin(g, YK_MUL, yk_bin(g, YK_SUB, x, yk_add_last(g, c->in[2])), rstd);
-	norm_backward(g, xhat, yk_cast_acc(g, c->in[1]), rstd, yk_cast_acc(g, c->in[4]), true, c, out);
+	norm_backward(g, xhat, yk_cast_acc(g, c->in[1]), rstd, yk_cast_acc(g, c->in[4]), true, c,
+		      out);
 }
 
 static void decompose_rms_norm_backward(struct yk_graph *g, const struct yk_call *c, yk_id *out)
 {
 	yk_id rstd = yk_add_last(g, c->in[2]);
 	yk_id xhat = yk_bin(g, YK_MUL, yk_cast_acc(g, c->in[0]), rstd);
-	norm_backward(g, xhat, yk_cast_acc(g, c->in[1]), rstd, yk_cast_acc(g, c->in[3]), false, c, out);
+	norm_backward(g, xhat, yk_cast_acc(g, c->in[1]), rstd, yk_cast_acc(g, c->in[3]), false, c,
+		      out);
 }
 
 static void grad_norm(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_id *gin)
@@ -157,7 +160,9 @@ static int shape_batch_norm(struct yk_graph *g, const struct yk_call *c, struct 
 	if (want_norm_weights(g, c, x->dims[1]) < 0)
 		return YOKE_ESHAPE;
 	out[0] = *x;
-	out[1] = out[2] = (struct yk_value){ .rank = 1, .dims = { x->dims[1] }, .dtype = (uint8_t)yk_acc(x->dtype) };
+	out[1] = out[2] = (struct yk_value){ .rank = 1,
+					     .dims = { x->dims[1] },
+					     .dtype = (uint8_t)yk_acc(x->dtype) };
 	return 0;
 }
 
@@ -184,7 +189,8 @@ static yk_id flat(struct yk_graph *g, yk_id t, const struct yk_value *x)
 static void decompose_batch_norm(struct yk_graph *g, const struct yk_call *c, yk_id *out)
 {
 	const struct yk_value v = g->value[c->in[0]];
-	const yk_id x = yk_cast_acc(g, c->in[0]), w = by_channel(g, yk_cast_acc(g, c->in[1]), &v), b = by_channel(g, yk_cast_acc(g, c->in[2]), &v);
+	const yk_id x = yk_cast_acc(g, c->in[0]), w = by_channel(g, yk_cast_acc(g, c->in[1]), &v),
+		    b = by_channel(g, yk_cast_acc(g, c->in[2]), &v);
 	const yk_id mean = yk_mean(g, x, others(&v), true);
 	// separate from the difference that is scaled below
 	const yk_id square = yk_un(g, YK_SQUARE, yk_bin(g, YK_SUB, mean, x));
@@ -210,16 +216,21 @@ static void grad_batch_norm(struct yk_graph *g, uint32_t node, const yk_id *gout
 	if (gout[0] == YK_NIL)
 		return;
 	const struct yk_value v = g->value[in[0]];
-	const yk_id x = yk_cast_acc(g, in[0]), w = by_channel(g, yk_cast_acc(g, in[1]), &v), cot = yk_cast_acc(g, gout[0]);
+	const yk_id x = yk_cast_acc(g, in[0]), w = by_channel(g, yk_cast_acc(g, in[1]), &v),
+		    cot = yk_cast_acc(g, gout[0]);
 	const yk_id mean = by_channel(g, y + 1, &v), var = by_channel(g, y + 2, &v);
 	const double share = 1 / yk_reduced(&v, others(&v));
-	const yk_id r = yk_un(g, YK_RSQRT, yk_bin_lit(g, YK_ADD, var, eps)), s = w == YK_NIL ? r : yk_bin(g, YK_MUL, w, r);
+	const yk_id r = yk_un(g, YK_RSQRT, yk_bin_lit(g, YK_ADD, var, eps)),
+		    s = w == YK_NIL ? r : yk_bin(g, YK_MUL, w, r);
 	const yk_id hat = yk_bin(g, YK_SUB, yk_bin(g, YK_MUL, x, r), yk_bin(g, YK_MUL, mean, r));
 	const yk_id db = yk_reduce(g, YK_SUM, cot, others(&v), true);
 	const yk_id dw = yk_reduce(g, YK_SUM, yk_bin(g, YK_MUL, cot, hat), others(&v), true);
-	const yk_id p = yk_bin(g, YK_MUL, yk_bin(g, YK_MUL, s, r), yk_bin_lit(g, YK_MUL, dw, share));
-	const yk_id q = yk_bin(g, YK_SUB, yk_bin(g, YK_MUL, s, yk_bin_lit(g, YK_MUL, db, share)), yk_bin(g, YK_MUL, mean, p));
-	const yk_id dx = yk_bin(g, YK_SUB, yk_bin(g, YK_MUL, cot, s), yk_bin(g, YK_ADD, yk_bin(g, YK_MUL, x, p), q));
+	const yk_id p =
+		yk_bin(g, YK_MUL, yk_bin(g, YK_MUL, s, r), yk_bin_lit(g, YK_MUL, dw, share));
+	const yk_id q = yk_bin(g, YK_SUB, yk_bin(g, YK_MUL, s, yk_bin_lit(g, YK_MUL, db, share)),
+			       yk_bin(g, YK_MUL, mean, p));
+	const yk_id dx = yk_bin(g, YK_SUB, yk_bin(g, YK_MUL, cot, s),
+				yk_bin(g, YK_ADD, yk_bin(g, YK_MUL, x, p), q));
 	gin[0] = yk_cast_like(g, dx, in[0]);
 	if (in[1] != YK_NIL)
 		gin[1] = yk_cast(g, flat(g, dw, &v), g->value[in[1]].dtype);
@@ -227,8 +238,15 @@ static void grad_batch_norm(struct yk_graph *g, uint32_t node, const yk_id *gout
 		gin[2] = yk_cast(g, flat(g, db, &v), g->value[in[2]].dtype);
 }
 
-YK_OP(BATCH_NORM) = { .name = "batch_norm", .flags = YK_F_FLOAT, .cast = YK_CAST_INSIDE, .min_in = 3, .max_in = 3,
-	.nout = 3, .shape = shape_batch_norm, .grad = grad_batch_norm, .decompose = decompose_batch_norm };
+YK_OP(BATCH_NORM) = { .name = "batch_norm",
+		      .flags = YK_F_FLOAT,
+		      .cast = YK_CAST_INSIDE,
+		      .min_in = 3,
+		      .max_in = 3,
+		      .nout = 3,
+		      .shape = shape_batch_norm,
+		      .grad = grad_batch_norm,
+		      .decompose = decompose_batch_norm };
 YK_OP(LAYER_NORM) = { .name = "layer_norm", .code = YOKE_OP_LAYER_NORM, .flags = YK_F_FLOAT,
 	.cast = YK_CAST_INSIDE, .min_in = 3, .max_in = 3, .nout = 3, .shape = shape_norm,
 	.grad = grad_norm,
@@ -262,8 +280,8 @@ yoke_tensor *yoke_rms_norm(yoke_tensor *x, yoke_tensor *w, double eps)
 					&(union yoke_attr){ .f = eps }));
 }
 
-yoke_tensor *yoke_batch_norm(yoke_tensor *x, yoke_tensor *w, yoke_tensor *b, double eps, yoke_tensor **mean,
-			     yoke_tensor **var)
+yoke_tensor *yoke_batch_norm(yoke_tensor *x, yoke_tensor *w, yoke_tensor *b, double eps,
+			     yoke_tensor **mean, yoke_tensor **var)
 {
 	struct yk_rec r = yk_rec_begin_with(YK_BATCH_NORM, 2 | 4, 3, (yoke_tensor *[]){ x, w, b });
 	yoke_tensor **const more[] = { mean, var };

@@ -45,8 +45,8 @@ static int check_lists(const struct operands *o)
 		const struct yk_value *p = &g->value[o->in[k % o->n]], *x = &g->value[o->in[k]];
 		char tp[160], tx[160];
 		if (!yk_is_float(p->dtype))
-			return yk_op_fail(g, YK_LIST_MAP, YOKE_EDTYPE, "takes floating point, got %s",
-					  yk_describe(p, tp));
+			return yk_op_fail(g, YK_LIST_MAP, YOKE_EDTYPE,
+					  "takes floating point, got %s", yk_describe(p, tp));
 		if (x->dtype != p->dtype && x->dtype != yk_acc(p->dtype))
 			return yk_op_fail(g, YK_LIST_MAP, YOKE_EDTYPE, "dtypes differ: %s and %s",
 					  yk_describe(p, tp), yk_describe(x, tx));
@@ -69,24 +69,30 @@ static int take_number(struct operands *o, yoke_tensor *t, const char *name, yk_
 		return !strcmp(name, "scale") && o->numbers > 1 ? 0 :
 			yk_op_fail(g, YK_LIST_MAP, YOKE_EINVAL, "%s is absent", name);
 	if (yk_count(&g->value[*to]) != 1 || !yk_is_float(g->value[*to].dtype))
-		return yk_op_fail(g, YK_LIST_MAP, YOKE_ESHAPE, "%s is one floating-point number, got %s", name,
+		return yk_op_fail(g, YK_LIST_MAP, YOKE_ESHAPE,
+				  "%s is one floating-point number, got %s", name,
 				  yk_describe(&g->value[*to], text));
 	return 0;
 }
 
 // Enters the context if possible; always paired with leave.
-static int enter(struct operands *o, const char *what, int n, int lists, yoke_tensor *const *const *list,
-		 int numbers, yoke_tensor *const *number, const char *const *name)
+static int enter(struct operands *o, const char *what, int n, int lists,
+		 yoke_tensor *const *const *list, int numbers, yoke_tensor *const *number,
+		 const char *const *name)
 {
-	*o = (struct operands){ .ctx = yk_enter_list(n, list[0], what), .lists = lists, .numbers = numbers,
-				.n = (uint32_t)n, .skip = YK_NIL };
+	*o = (struct operands){ .ctx = yk_enter_list(n, list[0], what),
+				.lists = lists,
+				.numbers = numbers,
+				.n = (uint32_t)n,
+				.skip = YK_NIL };
 	const size_t count = (size_t)n;
 	int err = 0;
 	if (!o->ctx)
 		return yk_error_last();
 	for (int l = 0; l < lists && !err; l++)
 		if (!list[l])
-			err = yk_op_fail(&o->ctx->graph, YK_LIST_MAP, YOKE_EINVAL, "list %d is absent", l);
+			err = yk_op_fail(&o->ctx->graph, YK_LIST_MAP, YOKE_EINVAL,
+					 "list %d is absent", l);
 	if (err || !(o->in = yk_lists(o->ctx, n, lists, list, numbers)))
 		return yk_error_last();
 	o->pick = calloc(2 * count, sizeof *o->pick);
@@ -121,7 +127,8 @@ static bool next(struct operands *o, enum yk_formula_id formula, const double *c
 	for (uint32_t i = first; i < o->n; i++) {
 		bool same = !o->group[i];
 		for (uint32_t l = 0; l < (uint32_t)o->lists && same; l++)
-			same = g->value[o->in[l * o->n + i]].dtype == g->value[o->in[l * o->n + first]].dtype;
+			same = g->value[o->in[l * o->n + i]].dtype ==
+			       g->value[o->in[l * o->n + first]].dtype;
 		if (!same)
 			continue;
 		o->group[i] = o->calls;
@@ -148,8 +155,9 @@ struct step {
 	yk_id *made;
 };
 
-static int step_enter(struct step *s, const char *what, int n, int lists, yoke_tensor *const *const *list,
-		      int numbers, yoke_tensor *const *number, const char *const *name, yoke_tensor *skip)
+static int step_enter(struct step *s, const char *what, int n, int lists,
+		      yoke_tensor *const *const *list, int numbers, yoke_tensor *const *number,
+		      const char *const *name, yoke_tensor *skip)
 {
 	int err = enter(&s->o, what, n, lists, list, numbers, number, name);
 	const size_t count = (size_t)n * (size_t)s->outs;
@@ -217,33 +225,40 @@ int yoke_adamw_step(int n, yoke_tensor *const *p, yoke_tensor *const *g,
 		    yoke_tensor *const *m, yoke_tensor *const *v,
 		    const struct yoke_adamw *given)
 {
-	struct yoke_adamw o = { .lr = YOKE_NONE, .c1 = YOKE_NONE, .c2 = YOKE_NONE, .scale = YOKE_NONE,
-			       .skip = YOKE_NONE };
+	struct yoke_adamw o = { .lr = YOKE_NONE,
+				.c1 = YOKE_NONE,
+				.c2 = YOKE_NONE,
+				.scale = YOKE_NONE,
+				.skip = YOKE_NONE };
 	if (yk_sized_read(&o, sizeof o, given, "adamw_step", "yoke_adamw"))
 		return YOKE_EINVAL;
 	struct step s = { .outs = 3, .to = (yoke_tensor *const *const[]){ p, m, v } };
 	int err = step_enter(&s, "adamw_step", n, 4, (yoke_tensor *const *const[]){ p, g, m, v }, 4,
-			     (yoke_tensor *const[]){ o.lr, o.c1, o.c2, o.scale }, moments_names, o.skip);
+			     (yoke_tensor *const[]){ o.lr, o.c1, o.c2, o.scale }, moments_names,
+			     o.skip);
 	const double constant[] = { o.beta1, o.beta2, o.eps, o.weight_decay };
 	return step_leave(&s, err ? err : step_map(&s, YK_FORMULA_ADAMW, constant));
 }
 
 // The squared norms of two lists, one number per tensor.
-static int squares(struct yk_graph *g, uint32_t n, const yk_id *p, const yk_id *r, yk_id *room, yk_id *pp,
-		   yk_id *rr)
+static int squares(struct yk_graph *g, uint32_t n, const yk_id *p, const yk_id *r, yk_id *room,
+		   yk_id *pp, yk_id *rr)
 {
 	const struct yk_formula *f = &yk_formulas[YK_FORMULA_SQUARE];
 	const int64_t at[] = { 0, n }, step = 1, size = n;
 	if (g->value[*p].dtype == g->value[*r].dtype) { // in one launch
 		memcpy(room, p, n * sizeof *p);
 		memcpy(room + n, r, n * sizeof *r);
-		yk_id both = yk_list_reduce(g, &(struct yk_list_call){ f, 2 * n, room, NULL, NULL, NULL }, YOKE_REDUCE_SUM,
-					    1);
+		yk_id both = yk_list_reduce(
+			g, &(struct yk_list_call){ f, 2 * n, room, NULL, NULL, NULL },
+			YOKE_REDUCE_SUM, 1);
 		*pp = yk_slice(g, both, &at[0], &step, &size);
 		*rr = yk_slice(g, both, &at[1], &step, &size);
 	} else {
-		*pp = yk_list_reduce(g, &(struct yk_list_call){ f, n, p, NULL, NULL, NULL }, YOKE_REDUCE_SUM, 1);
-		*rr = yk_list_reduce(g, &(struct yk_list_call){ f, n, r, NULL, NULL, NULL }, YOKE_REDUCE_SUM, 1);
+		*pp = yk_list_reduce(g, &(struct yk_list_call){ f, n, p, NULL, NULL, NULL },
+				     YOKE_REDUCE_SUM, 1);
+		*rr = yk_list_reduce(g, &(struct yk_list_call){ f, n, r, NULL, NULL, NULL },
+				     YOKE_REDUCE_SUM, 1);
 	}
 	return *pp == YK_BAD || *rr == YK_BAD ? yk_error_last() : 0;
 }
@@ -268,8 +283,10 @@ static int lamb(struct step *s, const double *bounds)
 	if ((err = squares(g, n, o->part, o->part + n, o->part + 2 * n, &pp, &rr)))
 		return err;
 	memcpy(o->part + 2 * n, (yk_id[]){ lr, pp, rr }, 3 * sizeof lr);
-	err = yk_list_map(g, &(struct yk_list_call){ &yk_formulas[YK_FORMULA_LAMB_STEP], n, o->part, bounds,
-						      NULL, o->call.skip }, &first);
+	err = yk_list_map(g,
+			  &(struct yk_list_call){ &yk_formulas[YK_FORMULA_LAMB_STEP], n, o->part,
+						  bounds, NULL, o->call.skip },
+			  &first);
 	if (!err)
 		step_take(s, 0, first);
 	return err;
@@ -278,7 +295,10 @@ static int lamb(struct step *s, const double *bounds)
 int yoke_lamb_step(int n, yoke_tensor *const *p, yoke_tensor *const *g,
 		   yoke_tensor *const *m, yoke_tensor *const *v, const struct yoke_lamb *given)
 {
-	struct yoke_lamb o = { .lr = YOKE_NONE, .c1 = YOKE_NONE, .c2 = YOKE_NONE, .scale = YOKE_NONE,
+	struct yoke_lamb o = { .lr = YOKE_NONE,
+			       .c1 = YOKE_NONE,
+			       .c2 = YOKE_NONE,
+			       .scale = YOKE_NONE,
 			       .skip = YOKE_NONE };
 	if (yk_sized_read(&o, sizeof o, given, "lamb_step", "yoke_lamb"))
 		return YOKE_EINVAL;
@@ -287,7 +307,8 @@ int yoke_lamb_step(int n, yoke_tensor *const *p, yoke_tensor *const *g,
 			       o.max);
 	struct step s = { .outs = 3, .to = (yoke_tensor *const *const[]){ p, m, v } };
 	int err = step_enter(&s, "lamb_step", n, 4, (yoke_tensor *const *const[]){ p, g, m, v }, 4,
-			     (yoke_tensor *const[]){ o.lr, o.c1, o.c2, o.scale }, moments_names, o.skip);
+			     (yoke_tensor *const[]){ o.lr, o.c1, o.c2, o.scale }, moments_names,
+			     o.skip);
 	const double constant[] = { o.beta1, o.beta2, o.eps, o.weight_decay };
 	const double bounds[] = { o.min, o.max > 0 ? o.max : INFINITY };
 	if (!err && o.plain)
@@ -301,22 +322,28 @@ int yoke_sgd_step(int n, yoke_tensor *const *p, yoke_tensor *const *g,
 		  yoke_tensor *const *b, const struct yoke_sgd *given)
 {
 	static const char *const names[] = { "lr", "scale", "first" };
-	struct yoke_sgd o = { .lr = YOKE_NONE, .first = YOKE_NONE, .scale = YOKE_NONE, .skip = YOKE_NONE };
+	struct yoke_sgd o = {
+		.lr = YOKE_NONE, .first = YOKE_NONE, .scale = YOKE_NONE, .skip = YOKE_NONE
+	};
 	if (yk_sized_read(&o, sizeof o, given, "sgd_step", "yoke_sgd"))
 		return YOKE_EINVAL;
 	const bool heavy = o.momentum != 0;
 	struct step s = { .outs = 1 + heavy, .to = (yoke_tensor *const *const[]){ p, b } };
 	if (o.nesterov && (o.momentum <= 0 || o.dampening != 0))
-		return yk_fail(YOKE_EINVAL,
-			       "sgd_step: nesterov needs momentum > 0 and dampening 0, got %g and %g",
-			       o.momentum, o.dampening);
+		return yk_fail(
+			YOKE_EINVAL,
+			"sgd_step: nesterov needs momentum > 0 and dampening 0, got %g and %g",
+			o.momentum, o.dampening);
 	if (heavy != (b != NULL))
-		return yk_fail(YOKE_EINVAL, "sgd_step: momentum %g and %s list of buffers", o.momentum,
-			       b ? "a" : "no");
-	int err = step_enter(&s, "sgd_step", n, 2 + heavy, (yoke_tensor *const *const[]){ p, g, b }, 2 + heavy,
-			     (yoke_tensor *const[]){ o.lr, o.scale, o.first }, names, o.skip);
+		return yk_fail(YOKE_EINVAL, "sgd_step: momentum %g and %s list of buffers",
+			       o.momentum, b ? "a" : "no");
+	int err = step_enter(&s, "sgd_step", n, 2 + heavy, (yoke_tensor *const *const[]){ p, g, b },
+			     2 + heavy, (yoke_tensor *const[]){ o.lr, o.scale, o.first }, names,
+			     o.skip);
 	const double constant[] = { o.weight_decay, o.momentum, o.dampening, o.nesterov != 0 };
-	return step_leave(&s, err ? err : step_map(&s, heavy ? YK_FORMULA_MOMENTUM : YK_FORMULA_SGD, constant));
+	return step_leave(
+		&s,
+		err ? err : step_map(&s, heavy ? YK_FORMULA_MOMENTUM : YK_FORMULA_SGD, constant));
 }
 
 // ---- sums over all tensors ----
@@ -343,7 +370,8 @@ yoke_tensor *yoke_global_norm(int n, yoke_tensor *const *x)
 	yoke_tensor *t = NULL;
 	if (!enter(&o, "global_norm", n, 1, &x, 0, NULL, NULL)) {
 		struct yk_graph *g = &o.ctx->graph;
-		yk_id out = yk_cast(g, yk_unless_zero(g, YK_SQRT, sum_of(&o, YK_FORMULA_SQUARE), 0), yoke_f32);
+		yk_id out = yk_cast(g, yk_unless_zero(g, YK_SQRT, sum_of(&o, YK_FORMULA_SQUARE), 0),
+				    yoke_f32);
 		if (out != YK_BAD && !yk_recorded(o.ctx))
 			t = yk_handle_of(o.ctx, out);
 	}
@@ -371,7 +399,8 @@ int yoke_unscale_check(int n, yoke_tensor *const *g, yoke_tensor *scale, yoke_te
 	if (!err) {
 		struct yk_graph *graph = &o.ctx->graph;
 		memset(o.group, 0, o.n * sizeof *o.group);
-		flag = yk_un(graph, YK_NOT, yk_un(graph, YK_ISFINITE, sum_of(&o, YK_FORMULA_FINITE)));
+		flag = yk_un(graph, YK_NOT,
+			     yk_un(graph, YK_ISFINITE, sum_of(&o, YK_FORMULA_FINITE)));
 		err = flag == YK_BAD ? yk_error_last() : yk_recorded(o.ctx);
 	}
 	for (int i = 0; i <= n && !err; i++) {
@@ -400,7 +429,8 @@ static yk_id each_of(struct operands *o, uint32_t *order)
 	return all;
 }
 
-int yk_scaled_squares(int n, yoke_tensor *const *g, yoke_tensor *scale, uint32_t *order, yoke_tensor *to[3])
+int yk_scaled_squares(int n, yoke_tensor *const *g, yoke_tensor *scale, uint32_t *order,
+		      yoke_tensor *to[3])
 {
 	static const char *const name[] = { "scale" };
 	struct operands o;
@@ -409,9 +439,11 @@ int yk_scaled_squares(int n, yoke_tensor *const *g, yoke_tensor *scale, uint32_t
 	if (!err) {
 		struct yk_graph *graph = &o.ctx->graph;
 		out[0] = each_of(&o, order);
-		yk_id sum = out[0] == YK_BAD ? out[0] : yk_reduce(graph, YK_SUM, out[0], YOKE_ALL, false);
+		yk_id sum = out[0] == YK_BAD ? out[0] :
+					       yk_reduce(graph, YK_SUM, out[0], YOKE_ALL, false);
 		out[1] = yk_un(graph, YK_SQRT, sum);
-		out[2] = yk_cast(graph, yk_un(graph, YK_NOT, yk_un(graph, YK_ISFINITE, sum)), yoke_f32);
+		out[2] = yk_cast(graph, yk_un(graph, YK_NOT, yk_un(graph, YK_ISFINITE, sum)),
+				 yoke_f32);
 		err = out[1] == YK_BAD || out[2] == YK_BAD ? yk_error_last() : yk_recorded(o.ctx);
 	}
 	for (int i = 0; i < 3 && !err; i++)

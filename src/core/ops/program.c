@@ -48,13 +48,15 @@ void yk_program_parts(struct yk_graph *g, const struct yoke_map *m, const yk_id 
 		if (n->op == YOKE_MAP_INPUT) {
 			v[k] = in[n->a];
 		} else if (n->op == YOKE_MAP_CONST) {
-			union yoke_attr a[2] = { { .i = n->dtype }, { .i = (int64_t)m->konst[n->a] } };
+			union yoke_attr a[2] = { { .i = n->dtype },
+						 { .i = (int64_t)m->konst[n->a] } };
 			v[k] = yk_record(g, YK_CONST, 0, NULL, 2, a);
 		} else if (n->op == YOKE_MAP_CAST) {
 			v[k] = yk_cast(g, v[n->a], n->dtype);
 		} else {
 			const int op = op_of(n), count = yk_op_def(op)->min_in;
-			const yk_id x[3] = { v[n->a], count > 1 ? v[n->b] : 0, count > 2 ? v[n->c] : 0 };
+			const yk_id x[3] = { v[n->a], count > 1 ? v[n->b] : 0,
+					     count > 2 ? v[n->c] : 0 };
 			v[k] = yk_cast(g, yk_record(g, op, (uint32_t)count, x, 0, NULL), n->dtype);
 		}
 	}

@@ -135,7 +135,8 @@ static yk_id field(const struct blocks *b, int64_t from, int64_t n, int dtype)
 // The same of a dtype of several bytes, which blocks have in little-endian order on every host.
 static yk_id little(const struct blocks *b, int64_t from, int64_t n, int dtype)
 {
-	const int64_t size = (int64_t)yoke_dtype_size(dtype), dims[] = { b->rows, b->count, n / size, size };
+	const int64_t size = (int64_t)yoke_dtype_size(dtype),
+		      dims[] = { b->rows, b->count, n / size, size };
 	struct blocks reversed = *b;
 	if (!YK_HOST_BIG)
 		return field(b, from, n, dtype);
@@ -285,7 +286,8 @@ static yk_id dequant(struct yk_graph *g, yk_id w, const union yoke_attr *attr, i
 
 // x [..,C] times the matrix w [N,C] transposed, or times w [C,N]. 16-bit x is multiplied with
 // weights that are rounded to its dtype, as in other mixed-precision products.
-static yk_id times(struct yk_graph *g, yk_id x, yk_id w, const union yoke_attr *attr, unsigned flags)
+static yk_id times(struct yk_graph *g, yk_id x, yk_id w, const union yoke_attr *attr,
+		   unsigned flags)
 {
 	if (x == YK_BAD || w == YK_BAD)
 		return YK_BAD;
@@ -305,7 +307,8 @@ static yk_id times(struct yk_graph *g, yk_id x, yk_id w, const union yoke_attr *
 
 static void decompose_qlinear(struct yk_graph *g, const struct yk_call *c, yk_id *out)
 {
-	out[0] = times(g, c->in[0], c->in[1], c->attr, c->nattr > BY_ROW && c->attr[BY_ROW].i ? YOKE_TB | YOKE_BY_ROW : YOKE_TB);
+	out[0] = times(g, c->in[0], c->in[1], c->attr,
+		       c->nattr > BY_ROW && c->attr[BY_ROW].i ? YOKE_TB | YOKE_BY_ROW : YOKE_TB);
 }
 
 static void decompose_qgather(struct yk_graph *g, const struct yk_call *c, yk_id *out)
@@ -331,8 +334,8 @@ static void grad_none(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_i
 
 enum { MAX_TILES = 64 };
 
-// Number of columns of a matrix [rows,k] that are dequantized at a time: whole blocks, or all columns
-// of a small matrix.
+// Number of columns of a matrix [rows,k] that are dequantized at a time: whole blocks, or all
+// columns of a small matrix.
 static int64_t tile_of(int64_t rows, int64_t k, const struct format *f)
 {
 	enum { ELEMENTS = 8 << 20 };
@@ -368,12 +371,31 @@ static void grad_qlinear(struct yk_graph *g, uint32_t node, const yk_id *gout, y
 					&(union yoke_attr){ .i = g->value[gout[0]].rank - 1 });
 }
 
-YK_OP(DEQUANT) = { .name = "dequant", .code = YOKE_OP_DEQUANT, .min_in = 1, .max_in = 1, .nout = 1, .shape = shape_dequant,
-	.grad = grad_none, .decompose = decompose_dequant };
-YK_OP(QLINEAR) = { .name = "qlinear", .code = YOKE_OP_QLINEAR, .min_in = 2, .max_in = 2, .nout = 1, .cast = YK_CAST_HALF, .shape = shape_qlinear,
-	.grad = grad_qlinear, .decompose = decompose_qlinear };
-YK_OP(QGATHER) = { .name = "qgather", .code = YOKE_OP_QGATHER, .min_in = 2, .max_in = 2, .nout = 1, .shape = shape_qgather,
-	.grad = grad_none, .decompose = decompose_qgather };
+YK_OP(DEQUANT) = { .name = "dequant",
+		   .code = YOKE_OP_DEQUANT,
+		   .min_in = 1,
+		   .max_in = 1,
+		   .nout = 1,
+		   .shape = shape_dequant,
+		   .grad = grad_none,
+		   .decompose = decompose_dequant };
+YK_OP(QLINEAR) = { .name = "qlinear",
+		   .code = YOKE_OP_QLINEAR,
+		   .min_in = 2,
+		   .max_in = 2,
+		   .nout = 1,
+		   .cast = YK_CAST_HALF,
+		   .shape = shape_qlinear,
+		   .grad = grad_qlinear,
+		   .decompose = decompose_qlinear };
+YK_OP(QGATHER) = { .name = "qgather",
+		   .code = YOKE_OP_QGATHER,
+		   .min_in = 2,
+		   .max_in = 2,
+		   .nout = 1,
+		   .shape = shape_qgather,
+		   .grad = grad_none,
+		   .decompose = decompose_qgather };
 
 yoke_tensor *yoke_dequant(yoke_tensor *w, int format, int64_t k, int dtype)
 {
@@ -389,8 +411,12 @@ yoke_tensor *yoke_qlinear(yoke_tensor *x, yoke_tensor *w, int format)
 		return yk_rec_end(&r, YK_BAD);
 	const struct yk_value *v = &r.g->value[r.in[0]];
 	const bool by_row = format & YOKE_QUANT_BY_ROW;
-	const union yoke_attr attr[] = { { .i = format & ~YOKE_QUANT_BY_ROW }, { .i = v->dims[v->rank - 1] }, { .i = v->dtype }, { .i = 1 } };
-	return yk_rec_end(&r, yk_record(r.g, YK_QLINEAR, 2, r.in, by_row ? ATTRS + 1 : ATTRS, attr));
+	const union yoke_attr attr[] = { { .i = format & ~YOKE_QUANT_BY_ROW },
+					 { .i = v->dims[v->rank - 1] },
+					 { .i = v->dtype },
+					 { .i = 1 } };
+	return yk_rec_end(&r,
+			  yk_record(r.g, YK_QLINEAR, 2, r.in, by_row ? ATTRS + 1 : ATTRS, attr));
 }
 
 yoke_tensor *yoke_qgather(yoke_tensor *w, yoke_tensor *ids, int format, int64_t k, int dtype)

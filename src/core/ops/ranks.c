@@ -10,8 +10,8 @@
 
 static bool reduces(int op)
 {
-	return op == YK_RANKS_ALL_REDUCE || op == YK_RANKS_REDUCE || op == YK_RANKS_REDUCE_SCATTER ||
-	       op == YK_RANKS_REDUCE_SHARDS;
+	return op == YK_RANKS_ALL_REDUCE || op == YK_RANKS_REDUCE ||
+	       op == YK_RANKS_REDUCE_SCATTER || op == YK_RANKS_REDUCE_SHARDS;
 }
 
 // Operand k must have a dtype that can be summed or compared.
@@ -42,7 +42,8 @@ static int shape_ranks_cut(struct yk_graph *g, const struct yk_call *c, struct y
 	char text[160];
 	*out = *IN(0);
 	if (!out->rank || out->dims[0] % r.ranks)
-		return yk_op_fail(g, c->op, YOKE_ESHAPE, "%lld ranks cut the first axis into equal parts, got %s",
+		return yk_op_fail(g, c->op, YOKE_ESHAPE,
+				  "%lld ranks cut the first axis into equal parts, got %s",
 				  (long long)r.ranks, yk_describe(IN(0), text));
 	if (c->op == YK_RANKS_REDUCE_SCATTER)
 		out->dims[0] /= r.ranks;
@@ -54,7 +55,8 @@ static int shape_ranks_gather(struct yk_graph *g, const struct yk_call *c, struc
 {
 	*out = *IN(0);
 	if (!out->rank)
-		return fail_one(g, c, YOKE_ESHAPE, "parts are put along the first axis, got", IN(0));
+		return fail_one(g, c, YOKE_ESHAPE, "parts are put along the first axis, got",
+				IN(0));
 	if (__builtin_mul_overflow(out->dims[0], yk_ranked(c->attr).ranks, &out->dims[0]))
 		return fail_one(g, c, YOKE_ESHAPE, "too many elements of all ranks:", IN(0));
 	return want_size(g, c, out);
@@ -75,7 +77,8 @@ static int whole_shapes(struct yk_graph *g, const struct yk_call *c, struct yk_v
 
 // list x, and the new values of this rank's shard -> list of the same shapes; whole: only the shard
 // is filled
-static int shape_ranks_gather_shards(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
+static int shape_ranks_gather_shards(struct yk_graph *g, const struct yk_call *c,
+				     struct yk_value *out)
 {
 	if (yk_ranked(c->attr).whole)
 		return whole_shapes(g, c, out);
@@ -88,12 +91,15 @@ static int shape_ranks_gather_shards(struct yk_graph *g, const struct yk_call *c
 }
 
 // list x -> this rank's shard of the sums, flat
-static int shape_ranks_reduce_shards(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
+static int shape_ranks_reduce_shards(struct yk_graph *g, const struct yk_call *c,
+				     struct yk_value *out)
 {
 	int err = 0;
 	for (uint32_t i = 0; i < c->nin && !err; i++)
 		err = want_number(g, c, i);
-	*out = (struct yk_value){ .dtype = IN(0)->dtype, .rank = 1, .dims = { c->attr[YK_RANKED].i } };
+	*out = (struct yk_value){ .dtype = IN(0)->dtype,
+				  .rank = 1,
+				  .dims = { c->attr[YK_RANKED].i } };
 	return err;
 }
 
@@ -109,11 +115,13 @@ static int shape_ranks_send(struct yk_graph *g, const struct yk_call *c, struct 
 // none, or an f32 [] by which a gradient can be requested -> the received value
 static int shape_ranks_recv(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
 {
-	*out = (struct yk_value){ .dtype = (uint8_t)c->attr[YK_RANKED].i, .rank = (uint8_t)(c->nattr - YK_RANKED - 1) };
+	*out = (struct yk_value){ .dtype = (uint8_t)c->attr[YK_RANKED].i,
+				  .rank = (uint8_t)(c->nattr - YK_RANKED - 1) };
 	for (int i = 0; i < out->rank; i++)
 		out->dims[i] = c->attr[YK_RANKED + 1 + i].i;
 	if (c->nin && (IN(0)->dtype != yoke_f32 || IN(0)->rank))
-		return fail_one(g, c, YOKE_ESHAPE, "the operand that orders it must be f32 [], got", IN(0));
+		return fail_one(g, c, YOKE_ESHAPE, "the operand that orders it must be f32 [], got",
+				IN(0));
 	return want_size(g, c, out);
 }
 
@@ -123,8 +131,12 @@ static int shape_ranks_recv(struct yk_graph *g, const struct yk_call *c, struct 
 static yk_id together(struct yk_graph *g, int op, uint32_t n, const yk_id *x, struct yk_ranked r)
 {
 	union yoke_attr attr[YK_RANKED];
-	struct yk_call c = { .op = (uint16_t)op, .list = yk_op_def(op)->lists_in ? n : 0, .nin = n, .in = x,
-			     .nattr = YK_RANKED, .attr = attr };
+	struct yk_call c = { .op = (uint16_t)op,
+			     .list = yk_op_def(op)->lists_in ? n : 0,
+			     .nin = n,
+			     .in = x,
+			     .nattr = YK_RANKED,
+			     .attr = attr };
 	yk_id out;
 	memcpy(attr, &r, sizeof r);
 	for (uint32_t i = 0; i < n; i++)
@@ -151,8 +163,10 @@ static void list_backward(struct yk_graph *g, uint32_t node, const yk_id *gout, 
 		x[i] = gout[i] == YK_NIL ? yk_full_like(g, n.out + i, 0) : gout[i];
 	yk_id out = YK_BAD;
 	if (x)
-		out = together(g, op, n.list, x, (struct yk_ranked){ r.group, r.ranks, r.rank,
-					     op == YK_RANKS_BROADCAST ? 0 : YOKE_REDUCE_SUM, r.peer, 0 });
+		out = together(g, op, n.list, x,
+			       (struct yk_ranked){ r.group, r.ranks, r.rank,
+						   op == YK_RANKS_BROADCAST ? 0 : YOKE_REDUCE_SUM,
+						   r.peer, 0 });
 	else
 		yk_op_fail(g, n.op, YOKE_ENOMEM, "no memory for %u cotangents", n.list);
 	for (uint32_t i = 0; i < n.list; i++)
@@ -225,12 +239,14 @@ static void grad_ranks_recv(struct yk_graph *g, uint32_t node, const yk_id *gout
 }
 
 #define RANKS_LIST(N, NAME, g) YK_OP(RANKS_##N) = { \
-	.name = NAME, .flags = YK_F_RANKS, .min_in = 1, .max_in = 1, .nout = 1, .lists_in = 1, .lists_out = 1, \
-	.shape = shape_ranks, .grad = g };
+	.name = NAME, .flags = YK_F_RANKS, .min_in = 1, .max_in = 1, .nout = 1, .lists_in = 1, \
+	.lists_out = 1, .shape = shape_ranks, .grad = g };
 #define RANKS(N, NAME, s, g) YK_OP(RANKS_##N) = { \
-	.name = NAME, .flags = YK_F_RANKS, .min_in = 1, .max_in = 1, .nout = 1, .shape = s, .grad = g };
+	.name = NAME, .flags = YK_F_RANKS, .min_in = 1, .max_in = 1, .nout = 1, \
+	.shape = s, .grad = g };
 #define VIEW(N, NAME, more, s, g) YK_OP(N) = { \
-	.name = NAME, .flags = YK_F_VIEW | (more), .min_in = 1, .max_in = 1, .nout = 1, .shape = s, .grad = g };
+	.name = NAME, .flags = YK_F_VIEW | (more), .min_in = 1, .max_in = 1, .nout = 1, \
+	.shape = s, .grad = g };
 
 // their attributes: see yk_ranked
 RANKS_LIST(ALL_REDUCE, "all_reduce", grad_ranks_all_reduce)
@@ -242,8 +258,19 @@ RANKS(ALL_TO_ALL, "all_to_all", shape_ranks_cut, grad_ranks_exchange)
 RANKS(SEND, "send", shape_ranks_send, grad_ranks_send)
 YK_OP(RANKS_RECV) = { .name = "recv", .flags = YK_F_RANKS, .min_in = 0, .max_in = 1, .nout = 1,
 	.shape = shape_ranks_recv, .grad = grad_ranks_recv };
-YK_OP(RANKS_GATHER_SHARDS) = { .name = "gather_shares", .flags = YK_F_RANKS, .min_in = 1, .max_in = UINT32_MAX, .nout = 1,
-	.lists_in = 1, .lists_out = 1, .shape = shape_ranks_gather_shards };
-YK_OP(RANKS_REDUCE_SHARDS) = { .name = "reduce_shares", .flags = YK_F_RANKS, .min_in = 1, .max_in = UINT32_MAX,
-	.nout = 1, .lists_in = 1, .shape = shape_ranks_reduce_shards };
+YK_OP(RANKS_GATHER_SHARDS) = { .name = "gather_shares",
+			       .flags = YK_F_RANKS,
+			       .min_in = 1,
+			       .max_in = UINT32_MAX,
+			       .nout = 1,
+			       .lists_in = 1,
+			       .lists_out = 1,
+			       .shape = shape_ranks_gather_shards };
+YK_OP(RANKS_REDUCE_SHARDS) = { .name = "reduce_shares",
+			       .flags = YK_F_RANKS,
+			       .min_in = 1,
+			       .max_in = UINT32_MAX,
+			       .nout = 1,
+			       .lists_in = 1,
+			       .shape = shape_ranks_reduce_shards };
 VIEW(RANKS_IN, "tensor_in", 0, yk_shape_same, grad_ranks_in)

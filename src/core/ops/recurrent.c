@@ -137,7 +137,8 @@ YK_OP(RECURRENT_BACKWARD) = { .name = "recurrent_backward",
 			      .nout = 4,
 			      .shape = shape_backward };
 
-// Is operand i absent, or of this dtype and shape [rows,columns]?  Else an error beside operand `of`.
+// Is operand i absent, or of this dtype and shape [rows,columns]?  Else an error beside operand
+// `of`.
 static bool want_matrix(struct yk_rec *r, int i, int of, int64_t rows, int64_t columns,
 			const char *what)
 {
@@ -153,7 +154,8 @@ static bool want_matrix(struct yk_rec *r, int i, int of, int64_t rows, int64_t c
 	return false;
 }
 
-// Do the projection, and the states beside it, have the shapes of a layer with weights w_hh [4 H,P]?
+// Do the projection, and the states beside it, have the shapes of a layer with weights w_hh [4
+// H,P]?
 static bool want_projection(struct yk_rec *r, int cell)
 {
 	const struct yk_value *x = &r->g->value[r->in[0]], *u = &r->g->value[r->in[2]];
@@ -273,7 +275,8 @@ yoke_tensor *yoke_recurrent(yoke_tensor *x, const struct yoke_recurrent *l, yoke
 	if (r.in[4] != YK_NIL && !gru)
 		p = yk_bin(g, YK_ADD, p, r.in[4]);
 	p = yk_reshape(g, p, 3, (int64_t[]){ v.dims[0], v.dims[1], w.dims[0] });
-	// With a projection R the op computes the states u before it: w_hh h = (w_hh R) u, except for the first h.
+	// With a projection R the op computes the states u before it: w_hh h = (w_hh R) u, except
+	// for the first h.
 	const yk_id project = r.in[8], h_first = r.in[5];
 	if (project != YK_NIL && h_first != YK_NIL)
 		p = add_to_first(g, p, yk_matmul(g, h_first, r.in[2], YOKE_TB), r.in[7], o.reverse);

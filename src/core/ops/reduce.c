@@ -159,7 +159,8 @@ yoke_tensor *yoke_mean(yoke_tensor *x, unsigned axes)
 		return yk_rec_end(&r, YK_BAD);
 	const struct yk_value *v = &r.g->value[r.in[0]];
 	if (!yk_is_float(v->dtype)) {
-		yk_rec_fail(&r, YOKE_EDTYPE, "takes floating point, got %s; cast it", yk_describe(v, text));
+		yk_rec_fail(&r, YOKE_EDTYPE, "takes floating point, got %s; cast it",
+			    yk_describe(v, text));
 		return yk_rec_end(&r, YK_BAD);
 	}
 	return yk_rec_end(&r, yk_mean(r.g, r.in[0], axes & YOKE_ALL, axes & YOKE_KEEP));
@@ -190,7 +191,8 @@ static yoke_tensor *count_true(const char *call, yoke_tensor *x, unsigned axes, 
 		return yk_rec_end(&r, YK_BAD);
 	if (r.g->value[v].dtype != yoke_bool) {
 		char text[160];
-		yk_rec_fail(&r, YOKE_EDTYPE, "takes bool, got %s", yk_describe(&r.g->value[v], text));
+		yk_rec_fail(&r, YOKE_EDTYPE, "takes bool, got %s",
+			    yk_describe(&r.g->value[v], text));
 		v = YK_BAD;
 	}
 	if (all) // all: none is false

@@ -13,7 +13,8 @@
 
 static yk_id whole(struct yk_graph *g, double value)
 {
-	return yk_record(g, YK_CONST, 0, NULL, 2, (union yoke_attr[]){ { .i = yoke_i64 }, { .i = (int64_t)value } });
+	return yk_record(g, YK_CONST, 0, NULL, 2,
+			 (union yoke_attr[]){ { .i = yoke_i64 }, { .i = (int64_t)value } });
 }
 
 static yk_id picked(struct yk_graph *g, yk_id x, yk_id at, int axis)
@@ -27,7 +28,8 @@ static bool sizes(struct yk_rec *r, int axes, const int64_t *to)
 	for (int i = 0; i < axes && good; i++)
 		if (to[i] < 1 || to[i] > INT32_MAX || r->g->value[r->in[0]].dims[2 + i] < 1 ||
 		    r->g->value[r->in[0]].dims[2 + i] > INT32_MAX) {
-			yk_rec_fail(r, YOKE_ERANGE, "axis %d of %lld elements cannot become one of %lld", 2 + i,
+			yk_rec_fail(r, YOKE_ERANGE,
+				    "axis %d of %lld elements cannot become one of %lld", 2 + i,
 				    (long long)r->g->value[r->in[0]].dims[2 + i], (long long)to[i]);
 			good = false;
 		}
@@ -35,8 +37,8 @@ static bool sizes(struct yk_rec *r, int axes, const int64_t *to)
 }
 
 // The windows of an adaptive pool along an axis of n elements: start floor(i n / to), end
-// ceil((i + 1) n / to), both [to,1]; the places of their elements, and which of these are in a window that is
-// shorter than the longest: [to,max].
+// ceil((i + 1) n / to), both [to,1]; the places of their elements, and which of these are in a
+// window that is shorter than the longest: [to,max].
 struct windows {
 	int64_t max;
 	yk_id start, end, at, in;
@@ -45,15 +47,18 @@ struct windows {
 static struct windows windows_of(struct yk_graph *g, int64_t n, int64_t to)
 {
 	struct windows w = { .max = (n + to - 1) / to + (n % to != 0) };
-	const yk_id times = yk_add_last(g, yk_bin(g, YK_MUL, yk_counting(g, to), whole(g, (double)n)));
+	const yk_id times =
+		yk_add_last(g, yk_bin(g, YK_MUL, yk_counting(g, to), whole(g, (double)n)));
 	w.start = yk_bin(g, YK_DIV, times, whole(g, (double)to));
-	w.end = yk_bin(g, YK_DIV, yk_bin(g, YK_ADD, times, whole(g, (double)(n + to - 1))), whole(g, (double)to));
+	w.end = yk_bin(g, YK_DIV, yk_bin(g, YK_ADD, times, whole(g, (double)(n + to - 1))),
+		       whole(g, (double)to));
 	w.at = yk_bin(g, YK_ADD, w.start, yk_counting(g, w.max));
 	w.in = yk_bin(g, YK_LT, w.at, w.end);
 	return w;
 }
 
-// The elements of the windows along each axis: [..,to,max,..]; shorter windows are padded with -inf.
+// The elements of the windows along each axis: [..,to,max,..]; shorter windows are padded with
+// -inf.
 static yk_id uneven(struct yk_graph *g, yk_id x, int axes, const int64_t *to)
 {
 	yk_id there = YK_NIL;
@@ -64,10 +69,13 @@ static yk_id uneven(struct yk_graph *g, yk_id x, int axes, const int64_t *to)
 		const int64_t n = g->value[x].dims[axis];
 		const struct windows w = windows_of(g, n, to[i]);
 		x = picked(g, x, yk_bin(g, YK_MIN, w.at, whole(g, (double)(n - 1))), axis);
-		const yk_id in = yk_reshape(g, w.in, 2 * (axes - i), (int64_t[]){ to[i], w.max, 1, 1, 1, 1 });
+		const yk_id in = yk_reshape(g, w.in, 2 * (axes - i),
+					    (int64_t[]){ to[i], w.max, 1, 1, 1, 1 });
 		there = there == YK_NIL ? in : yk_bin(g, YK_AND, there, in);
 	}
-	return x == YK_BAD ? x : yk_tri(g, YK_SELECT, there, x, yk_lit(g, g->value[x].dtype, -INFINITY));
+	return x == YK_BAD ?
+		       x :
+		       yk_tri(g, YK_SELECT, there, x, yk_lit(g, g->value[x].dtype, -INFINITY));
 }
 
 // Means over the windows of one axis.
@@ -75,13 +83,15 @@ static yk_id means(struct yk_graph *g, yk_id x, int axis, int64_t to)
 {
 	const int dtype = g->value[x].dtype;
 	const struct windows w = windows_of(g, g->value[x].dims[axis], to);
-	const yk_id share = yk_bin(g, YK_DIV, yk_lit(g, dtype, 1), yk_cast(g, yk_bin(g, YK_SUB, w.end, w.start), dtype));
+	const yk_id share = yk_bin(g, YK_DIV, yk_lit(g, dtype, 1),
+				   yk_cast(g, yk_bin(g, YK_SUB, w.end, w.start), dtype));
 	return yk_applied(g, x, axis, to, w.max, yk_tri(g, YK_SELECT, w.in, w.at, whole(g, -1)),
 			  yk_tri(g, YK_SELECT, w.in, share, yk_lit(g, dtype, 0)));
 }
 
 // [B,C,S..] as [B,C,to,S/to,..]: *over masks the windows' axes. False: the sizes are no multiples.
-static bool split(const struct yk_value *x, int axes, const int64_t *to, int64_t *dims, unsigned *over, double *count)
+static bool split(const struct yk_value *x, int axes, const int64_t *to, int64_t *dims,
+		  unsigned *over, double *count)
 {
 	*over = 0;
 	*count = 1;
@@ -132,7 +142,8 @@ yoke_tensor *yoke_adaptive_max_pool(yoke_tensor *x, const int64_t *to)
 	const bool even = split(&was, axes, to, dims, &over, &count);
 	for (int i = 0; i < axes; i++)
 		over |= 1u << (3 + 2 * i);
-	const yk_id v = even ? yk_reshape(r.g, r.in[0], 2 + 2 * axes, dims) : uneven(r.g, r.in[0], axes, to);
+	const yk_id v = even ? yk_reshape(r.g, r.in[0], 2 + 2 * axes, dims) :
+			       uneven(r.g, r.in[0], axes, to);
 	return yk_rec_end(&r, yk_reduce(r.g, YK_REDUCE_MAX, v, over, false));
 }
 
@@ -144,7 +155,8 @@ static yk_id nearest(struct yk_graph *g, yk_id x, int axis, int64_t n, int64_t t
 	if (to % n == 0) { // repeated
 		int64_t dims[YOKE_MAX_RANK];
 		memcpy(dims, v.dims, sizeof dims);
-		memmove(dims + axis + 2, dims + axis + 1, (size_t)(v.rank - axis - 1) * sizeof *dims);
+		memmove(dims + axis + 2, dims + axis + 1,
+			(size_t)(v.rank - axis - 1) * sizeof *dims);
 		dims[axis + 1] = 1;
 		x = yk_reshape(g, x, v.rank + 1, dims);
 		dims[axis + 1] = to / n;
@@ -165,7 +177,8 @@ static yk_id linear(struct yk_graph *g, yk_id x, int axis, int64_t n, int64_t to
 	yk_id at = yk_bin(g, YK_MUL, yk_counting(g, to), whole(g, 2 * (double)n));
 	at = yk_bin(g, YK_MAX, yk_bin(g, YK_ADD, at, whole(g, (double)(n - to))), whole(g, 0));
 	const yk_id lo = yk_bin(g, YK_DIV, at, unit), rest = yk_bin(g, YK_MOD, at, unit);
-	const yk_id hi = yk_bin(g, YK_MIN, yk_bin(g, YK_ADD, lo, whole(g, 1)), whole(g, (double)(n - 1)));
+	const yk_id hi =
+		yk_bin(g, YK_MIN, yk_bin(g, YK_ADD, lo, whole(g, 1)), whole(g, (double)(n - 1)));
 	yk_id share = yk_bin_lit(g, YK_DIV, yk_cast(g, rest, dtype), 2 * (double)to);
 	for (int i = 1; i < rank - axis; i++)
 		dims[i] = 1;
@@ -185,7 +198,8 @@ yoke_tensor *yoke_resize(yoke_tensor *x, const int64_t *to, int smooth)
 	for (int i = 0; i < axes && v != YK_BAD; i++) {
 		const int64_t n = r.g->value[v].dims[2 + i];
 		if (n != to[i])
-			v = smooth ? linear(r.g, v, 2 + i, n, to[i]) : nearest(r.g, v, 2 + i, n, to[i]);
+			v = smooth ? linear(r.g, v, 2 + i, n, to[i]) :
+				     nearest(r.g, v, 2 + i, n, to[i]);
 	}
 	return yk_rec_end(&r, v == YK_BAD ? v : yk_cast_like(r.g, v, r.in[0]));
 }

@@ -59,7 +59,8 @@ yk_id yk_counting(struct yk_graph *g, int64_t n)
 
 yk_id yk_within(struct yk_graph *g, yk_id x, int64_t max)
 {
-	return yk_record(g, YK_GATHER, 2, (yk_id[]){ yk_counting(g, max + 1), x }, 1, &(union yoke_attr){ .i = 0 });
+	return yk_record(g, YK_GATHER, 2, (yk_id[]){ yk_counting(g, max + 1), x }, 1,
+			 &(union yoke_attr){ .i = 0 });
 }
 
 yk_id yk_add_along(struct yk_graph *g, yk_id x, yk_id idx, yk_id v, int axis)
@@ -71,7 +72,9 @@ yk_id yk_add_along(struct yk_graph *g, yk_id x, yk_id idx, yk_id v, int axis)
 
 yk_id yk_broadcast_like(struct yk_graph *g, yk_id x, const struct yk_value *like)
 {
-	return x == YK_BAD || yk_same_shape(&g->value[x], like) ? x : yk_broadcast(g, x, like->rank, like->dims);
+	return x == YK_BAD || yk_same_shape(&g->value[x], like) ?
+		       x :
+		       yk_broadcast(g, x, like->rank, like->dims);
 }
 
 yk_id yk_slice_axis(struct yk_graph *g, yk_id x, int axis, int64_t start, int64_t size)

@@ -98,8 +98,8 @@ struct yk_node_copy {
 struct yk_node_copy yk_node_copy(const struct yk_graph *, uint32_t node);
 // Appends a *_backward op whose results are the cotangents of operands which[0 .. n - 1], as far as
 // these are present.
-void yk_append_backward(struct yk_graph *, struct yk_call *, uint32_t n, const yk_id *operand, const uint32_t *which,
-			yk_id *gin);
+void yk_append_backward(struct yk_graph *, struct yk_call *, uint32_t n, const yk_id *operand,
+			const uint32_t *which, yk_id *gin);
 
 // 0 .. n - 1 as i64 [n]
 yk_id yk_counting(struct yk_graph *, int64_t n);
@@ -109,8 +109,8 @@ yk_id yk_within(struct yk_graph *, yk_id x, int64_t max);
 yk_id yk_add_along(struct yk_graph *, yk_id x, yk_id idx, yk_id v, int axis);
 // x broadcast to the shape of `like`; x itself if it has that shape
 yk_id yk_broadcast_like(struct yk_graph *, yk_id x, const struct yk_value *like);
-// x without axes i and j, and with their diagonal k above the main one as the last axis: a view where x
-// is contiguous
+// x without axes i and j, and with their diagonal k above the main one as the last axis: a view
+// where x is contiguous
 yk_id yk_diagonal(struct yk_graph *, yk_id x, int64_t k, int i, int j);
 // elements start .. start + size - 1 along an axis
 yk_id yk_slice_axis(struct yk_graph *, yk_id x, int axis, int64_t start, int64_t size);

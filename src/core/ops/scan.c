@@ -31,16 +31,19 @@ int yk_scan(struct yk_graph *g, const struct yk_scan_op *s, yk_id *out)
 	struct yk_scanned held;
 	yk_id in[YOKE_MAP_MAX_INPUTS];
 	int64_t first[YOKE_MAX_RANK];
-	if (m->nin > YOKE_MAP_MAX_INPUTS || m->nout > YOKE_MAP_MAX_OUTPUTS || m->ninsn > YOKE_MAP_MAX_INSNS ||
-	    m->nconst > YOKE_MAP_MAX_CONSTS || s->carried >= m->nin || s->carried > m->nout ||
-	    s->axis < 0 || s->axis >= s->rank || s->rank > YOKE_MAX_RANK)
-		return yk_op_fail(g, YK_SCAN_MAP, YOKE_EINVAL,
-				  "a program of %d inputs and %d outputs, %u of them carried, along axis %d of %d",
-				  m->nin, m->nout, s->carried, s->axis, s->rank);
+	if (m->nin > YOKE_MAP_MAX_INPUTS || m->nout > YOKE_MAP_MAX_OUTPUTS ||
+	    m->ninsn > YOKE_MAP_MAX_INSNS || m->nconst > YOKE_MAP_MAX_CONSTS ||
+	    s->carried >= m->nin || s->carried > m->nout || s->axis < 0 || s->axis >= s->rank ||
+	    s->rank > YOKE_MAX_RANK)
+		return yk_op_fail(
+			g, YK_SCAN_MAP, YOKE_EINVAL,
+			"a program of %d inputs and %d outputs, %u of them carried, along axis %d of %d",
+			m->nin, m->nout, s->carried, s->axis, s->rank);
 	memcpy(first, s->dims, (size_t)s->rank * sizeof *first);
 	first[s->axis] = 1;
 	for (uint32_t k = 0; k < m->nin; k++) {
-		in[k] = yk_broadcast(g, s->in[k], s->rank, k + s->carried < m->nin ? s->dims : first);
+		in[k] = yk_broadcast(g, s->in[k], s->rank,
+				     k + s->carried < m->nin ? s->dims : first);
 		if (in[k] == YK_BAD)
 			return yk_error_last();
 	}
@@ -57,7 +60,9 @@ int yk_scan(struct yk_graph *g, const struct yk_scan_op *s, yk_id *out)
 	held.from_end = s->from_end;
 	held.carried = s->carried;
 	memcpy(attr, &held, sizeof held);
-	struct yk_call c = { .op = YK_SCAN_MAP, .nin = m->nin, .in = in, .nattr = YK_SCANNED, .attr = attr };
+	struct yk_call c = {
+		.op = YK_SCAN_MAP, .nin = m->nin, .in = in, .nattr = YK_SCANNED, .attr = attr
+	};
 	return yk_append(g, &c, out);
 }
 
@@ -73,7 +78,8 @@ static int shape_scan_map(struct yk_graph *g, const struct yk_call *c, struct yk
 	for (int k = 0; k < m->ninsn; k++) {
 		const struct yoke_insn *i = &m->insn[k];
 		if (i->op == YOKE_MAP_INPUT && IN(i->a)->dtype != i->dtype)
-			return yk_op_fail(g, c->op, YOKE_EDTYPE, "the program's input %d is %s, got %s", i->a,
+			return yk_op_fail(g, c->op, YOKE_EDTYPE,
+					  "the program's input %d is %s, got %s", i->a,
 					  yoke_dtype_name(i->dtype), yk_describe(IN(i->a), text));
 	}
 	step.dims[s.axis] = 1;
@@ -98,7 +104,8 @@ static void decompose_scan_map(struct yk_graph *g, const struct yk_call *c, yk_i
 	const struct yk_value all = *IN(0);
 	const int inputs = m->nin - (int)s.carried, elements = m->nout - (int)s.carried;
 	const uint32_t steps = (uint32_t)all.dims[s.axis];
-	yk_id in[YOKE_MAP_MAX_INPUTS], made[YOKE_MAP_MAX_OUTPUTS], step_results[YOKE_MAP_MAX_OUTPUTS][YK_SCAN_PARTS];
+	yk_id in[YOKE_MAP_MAX_INPUTS], made[YOKE_MAP_MAX_OUTPUTS],
+		step_results[YOKE_MAP_MAX_OUTPUTS][YK_SCAN_PARTS];
 	struct yk_value step = all;
 	step.dims[s.axis] = 1;
 	memcpy(in, c->in, m->nin * sizeof *in);
@@ -108,13 +115,15 @@ static void decompose_scan_map(struct yk_graph *g, const struct yk_call *c, yk_i
 			in[k] = yk_slice_axis(g, c->in[k], (int)s.axis, at, 1);
 		yk_program_parts(g, m, in, made);
 		for (int k = 0; k < m->nout; k++)
-			*(k < elements ? &step_results[k][at] : &in[k - elements + inputs]) = yk_broadcast_like(g, made[k], &step);
+			*(k < elements ? &step_results[k][at] : &in[k - elements + inputs]) =
+				yk_broadcast_like(g, made[k], &step);
 	}
 	for (int k = 0; k < elements; k++) {
 		if (!steps)
 			out[k] = yk_broadcast_like(g, yk_lit(g, m->insn[m->out[k]].dtype, 0), &all);
 		else
-			out[k] = yk_record(g, YK_CONCAT, steps, step_results[k], 1, &(union yoke_attr){ .i = s.axis });
+			out[k] = yk_record(g, YK_CONCAT, steps, step_results[k], 1,
+					   &(union yoke_attr){ .i = s.axis });
 	}
 	for (int k = elements; k < m->nout; k++)
 		out[k] = in[k - elements + inputs];
@@ -158,8 +167,8 @@ static void grad_cumsum(struct yk_graph *g, uint32_t node, const yk_id *gout, yk
 }
 
 #define SCAN(N, NAME, rule) YK_OP(N) = { \
-	.name = NAME, .code = YOKE_OP_SCAN, .min_in = 1, .max_in = 1, .nout = 1, .cast = YK_CAST_F32, \
-	.shape = shape_scan, .grad = rule, .decompose = decompose_scan, \
+	.name = NAME, .code = YOKE_OP_SCAN, .min_in = 1, .max_in = 1, .nout = 1, \
+	.cast = YK_CAST_F32, .shape = shape_scan, .grad = rule, .decompose = decompose_scan, \
 	.inplace = { { 0, 0 } }, .ninplace = 1 };
 
 SCAN(CUMSUM, "cumsum", grad_cumsum) SCAN(CUMPROD, "cumprod", NULL)
@@ -232,26 +241,46 @@ static void decompose_cum_arg(struct yk_graph *g, const struct yk_call *c, yk_id
 	int64_t dims[YOKE_MAX_RANK];
 	for (int i = 0; i < x.rank; i++)
 		dims[i] = i == axis ? x.dims[i] : 1;
-	const yk_id m = running(g, c->in[0], axis, max ? yk_dtype_min(x.dtype) : yk_dtype_max(x.dtype), max ? larger : smaller);
-	const yk_id hit = yk_bin(g, YK_OR, yk_bin(g, YK_EQ, c->in[0], m), yk_bin(g, YK_NE, c->in[0], c->in[0]));
+	const yk_id m =
+		running(g, c->in[0], axis, max ? yk_dtype_min(x.dtype) : yk_dtype_max(x.dtype),
+			max ? larger : smaller);
+	const yk_id hit = yk_bin(g, YK_OR, yk_bin(g, YK_EQ, c->in[0], m),
+				 yk_bin(g, YK_NE, c->in[0], c->in[0]));
 	const yk_id place = yk_reshape(g, yk_counting(g, x.dims[axis]), x.rank, dims);
-	out[0] = running(g, yk_tri(g, YK_SELECT, hit, place, yk_lit(g, yoke_i64, 0)), axis, 0, larger);
+	out[0] = running(g, yk_tri(g, YK_SELECT, hit, place, yk_lit(g, yoke_i64, 0)), axis, 0,
+			 larger);
 }
 
-YK_OP(CUM_ARG) = { .name = "cum_arg", .code = YOKE_OP_CUM_ARG, .flags = YK_F_FLAT, .min_in = 1, .max_in = 1, .nout = 1,
-	.shape = shape_cum_arg, .decompose = decompose_cum_arg };
+YK_OP(CUM_ARG) = { .name = "cum_arg",
+		   .code = YOKE_OP_CUM_ARG,
+		   .flags = YK_F_FLAT,
+		   .min_in = 1,
+		   .max_in = 1,
+		   .nout = 1,
+		   .shape = shape_cum_arg,
+		   .decompose = decompose_cum_arg };
 
 // The elements at the places, to which the gradient goes.
-static yoke_tensor *extremes(const char *call, yoke_tensor *x, int axis, int kind, yoke_tensor **indices)
+static yoke_tensor *extremes(const char *call, yoke_tensor *x, int axis, int kind,
+			     yoke_tensor **indices)
 {
 	struct yk_rec r = yk_rec_begin_as(call, YK_LEAF, 0, 1, &x);
 	const int k = yk_rec_axis(&r, r.in[0], axis);
-	const yk_id in = k < 0 || r.g->value[r.in[0]].dtype != yoke_bool ? r.in[0] : yk_cast(r.g, r.in[0], yoke_u8);
-	const yk_id at = k < 0 ? YK_BAD : yk_record(r.g, YK_CUM_ARG, 1, &in, 2, (union yoke_attr[]){ { .i = k }, { .i = kind } });
+	const yk_id in = k < 0 || r.g->value[r.in[0]].dtype != yoke_bool ?
+				 r.in[0] :
+				 yk_cast(r.g, r.in[0], yoke_u8);
+	const yk_id at = k < 0 ? YK_BAD :
+				 yk_record(r.g, YK_CUM_ARG, 1, &in, 2,
+					   (union yoke_attr[]){ { .i = k }, { .i = kind } });
 	yk_id y = at;
 	if (at != YK_BAD) { // gradients in half precision are sums of many terms: f32
-		const yk_id from = yk_is_float(r.g->value[r.in[0]].dtype) ? yk_cast_acc(r.g, r.in[0]) : r.in[0];
-		y = yk_cast_like(r.g, yk_record(r.g, YK_TAKE_ALONG, 2, (yk_id[]){ from, at }, 1, &(union yoke_attr){ .i = k }), r.in[0]);
+		const yk_id from = yk_is_float(r.g->value[r.in[0]].dtype) ?
+					   yk_cast_acc(r.g, r.in[0]) :
+					   r.in[0];
+		y = yk_cast_like(r.g,
+				 yk_record(r.g, YK_TAKE_ALONG, 2, (yk_id[]){ from, at }, 1,
+					   &(union yoke_attr){ .i = k }),
+				 r.in[0]);
 	}
 	return yk_rec_end_with(&r, y, 1, &(struct yk_rec_result){ indices, at });
 }
@@ -283,8 +312,10 @@ static yk_id log_add(struct yk_graph *g, yk_id a, yk_id b)
 	if (a == YK_BAD || b == YK_BAD)
 		return YK_BAD;
 	yk_id equal = yk_bin(g, YK_EQ, a, b), zero = yk_lit(g, g->value[a].dtype, 0);
-	yk_id apart = yk_bin(g, YK_SUB, yk_tri(g, YK_SELECT, equal, zero, a), yk_tri(g, YK_SELECT, equal, zero, b));
-	yk_id more = yk_un(g, YK_LOG1P, yk_un(g, YK_EXP, yk_un(g, YK_NEG, yk_un(g, YK_ABS, apart))));
+	yk_id apart = yk_bin(g, YK_SUB, yk_tri(g, YK_SELECT, equal, zero, a),
+			     yk_tri(g, YK_SELECT, equal, zero, b));
+	yk_id more =
+		yk_un(g, YK_LOG1P, yk_un(g, YK_EXP, yk_un(g, YK_NEG, yk_un(g, YK_ABS, apart))));
 	return yk_bin(g, YK_ADD, yk_bin(g, YK_MAX, a, b), more);
 }
 
@@ -298,8 +329,10 @@ static yk_id running_log(struct yk_graph *g, yk_id x, int axis)
 		dims[i] = i == axis ? n : 1;
 	for (int64_t by = 1; by < n && x != YK_BAD; by *= 2) {
 		yk_id place = yk_counting(g, n);
-		yk_id first = yk_bin_lit(g, YK_LT, yk_reshape(g, place, g->value[x].rank, dims), (double)by);
-		x = yk_tri(g, YK_SELECT, first, x, log_add(g, x, yk_moved(g, x, axis, by, false, -INFINITY)));
+		yk_id first = yk_bin_lit(g, YK_LT, yk_reshape(g, place, g->value[x].rank, dims),
+					 (double)by);
+		x = yk_tri(g, YK_SELECT, first, x,
+			   log_add(g, x, yk_moved(g, x, axis, by, false, -INFINITY)));
 	}
 	return x;
 }
@@ -310,5 +343,6 @@ yoke_tensor *yoke_logcumsumexp(yoke_tensor *x, int axis)
 	const int k = yk_rec_axis(&r, r.in[0], axis);
 	if (k < 0 || !yk_rec_reals(&r, 1))
 		return yk_rec_end(&r, YK_BAD);
-	return yk_rec_end(&r, yk_cast_like(r.g, running_log(r.g, yk_cast_acc(r.g, r.in[0]), k), r.in[0]));
+	return yk_rec_end(
+		&r, yk_cast_like(r.g, running_log(r.g, yk_cast_acc(r.g, r.in[0]), k), r.in[0]));
 }

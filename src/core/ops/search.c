@@ -17,7 +17,8 @@ static int shape_searchsorted(struct yk_graph *g, const struct yk_call *c, struc
 	if (lead.rank && lead.rank == out->rank)
 		lead.dims[lead.rank - 1] = out->dims[out->rank - 1];
 	if (!lead.rank || !yk_same_shape(&lead, out))
-		return fail_two(g, c, YOKE_ESHAPE, "takes [N], or [..,N] and [..,M], got", IN(0), IN(1));
+		return fail_two(g, c, YOKE_ESHAPE, "takes [N], or [..,N] and [..,M], got", IN(0),
+				IN(1));
 	return want_size(g, c, out);
 }
 
@@ -34,7 +35,8 @@ static void decompose_searchsorted(struct yk_graph *g, const struct yk_call *c, 
 	for (; n && step; step /= 2) {
 		yk_id next = yk_bin_lit(g, YK_ADD, at, (double)step);
 		yk_id place = yk_bin_lit(g, YK_SUB, yk_bin_lit(g, YK_MIN, next, (double)n), 1);
-		yk_id element = yk_record(g, YK_TAKE_ALONG, 2, (yk_id[]){ c->in[0], place }, 1, &(union yoke_attr){ .i = last });
+		yk_id element = yk_record(g, YK_TAKE_ALONG, 2, (yk_id[]){ c->in[0], place }, 1,
+					  &(union yoke_attr){ .i = last });
 		yk_id before = yk_bin(g, c->attr[0].i ? YK_LE : YK_LT, element, c->in[1]);
 		before = yk_bin(g, YK_AND, before, yk_bin_lit(g, YK_LE, next, (double)n));
 		at = yk_tri(g, YK_SELECT, before, next, at);
@@ -42,8 +44,13 @@ static void decompose_searchsorted(struct yk_graph *g, const struct yk_call *c, 
 	out[0] = at;
 }
 
-YK_OP(SEARCHSORTED) = { .name = "searchsorted", .code = YOKE_OP_SEARCHSORTED, .min_in = 2, .max_in = 2, .nout = 1,
-	.shape = shape_searchsorted, .decompose = decompose_searchsorted };
+YK_OP(SEARCHSORTED) = { .name = "searchsorted",
+			.code = YOKE_OP_SEARCHSORTED,
+			.min_in = 2,
+			.max_in = 2,
+			.nout = 1,
+			.shape = shape_searchsorted,
+			.decompose = decompose_searchsorted };
 
 static yoke_tensor *search(const char *call, yoke_tensor *sorted, yoke_tensor *v, int right)
 {
@@ -57,11 +64,13 @@ static yoke_tensor *search(const char *call, yoke_tensor *sorted, yoke_tensor *v
 	if (s.rank != 1) // rows of their own
 		return yk_rec_end(&r, yk_record(r.g, YK_SEARCHSORTED, 2, r.in, 1, &attr));
 	if (s.dtype != shape.dtype || s.dtype == yoke_bool) {
-		yk_rec_fail(&r, YOKE_EDTYPE, "takes numbers of one dtype, got %s and %s", yk_describe(&s, a), yk_describe(&shape, b));
+		yk_rec_fail(&r, YOKE_EDTYPE, "takes numbers of one dtype, got %s and %s",
+			    yk_describe(&s, a), yk_describe(&shape, b));
 		return yk_rec_end(&r, YK_BAD);
 	}
 	yk_id flat[] = { r.in[0], yk_reshape(r.g, r.in[1], 1, &many) };
-	return yk_rec_end(&r, yk_reshape(r.g, yk_record(r.g, YK_SEARCHSORTED, 2, flat, 1, &attr), shape.rank, shape.dims));
+	return yk_rec_end(&r, yk_reshape(r.g, yk_record(r.g, YK_SEARCHSORTED, 2, flat, 1, &attr),
+					 shape.rank, shape.dims));
 }
 
 yoke_tensor *yoke_searchsorted(yoke_tensor *sorted, yoke_tensor *v, int right)
@@ -75,7 +84,8 @@ yoke_tensor *yoke_bucketize(yoke_tensor *v, yoke_tensor *boundaries, int right)
 	char a[160], b[160];
 	const bool good = r.in[0] != YK_BAD && r.in[1] != YK_BAD && r.g->value[r.in[1]].rank == 1;
 	if (!good && r.in[0] != YK_BAD && r.in[1] != YK_BAD)
-		yk_rec_fail(&r, YOKE_ESHAPE, "boundaries are [N], got %s for %s", yk_describe(&r.g->value[r.in[1]], a),
+		yk_rec_fail(&r, YOKE_ESHAPE, "boundaries are [N], got %s for %s",
+			    yk_describe(&r.g->value[r.in[1]], a),
 			    yk_describe(&r.g->value[r.in[0]], b));
 	yk_rec_end(&r, YK_BAD);
 	return good ? search("bucketize", boundaries, v, right) : NULL;

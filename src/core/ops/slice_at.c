@@ -94,9 +94,16 @@ static void grad_slice_update_at(struct yk_graph *g, uint32_t node, const yk_id 
 
 YK_OP(SLICE_AT) = { .name = "slice_at", .code = YOKE_OP_SLICE_AT, .min_in = 1, .max_in = 9,
 	.nout = 1, .shape = shape_slice_at, .grad = grad_slice_at };
-YK_OP(SLICE_UPDATE_AT) = { .name = "slice_update_at", .code = YOKE_OP_SLICE_UPDATE_AT,
-	.cast = YK_CAST_WIDEST, .min_in = 2, .max_in = 10, .nout = 1, .shape = shape_slice_update_at,
-	.grad = grad_slice_update_at, .inplace = { { 0, 0 } }, .ninplace = 1 };
+YK_OP(SLICE_UPDATE_AT) = { .name = "slice_update_at",
+			   .code = YOKE_OP_SLICE_UPDATE_AT,
+			   .cast = YK_CAST_WIDEST,
+			   .min_in = 2,
+			   .max_in = 10,
+			   .nout = 1,
+			   .shape = shape_slice_update_at,
+			   .grad = grad_slice_update_at,
+			   .inplace = { { 0, 0 } },
+			   .ninplace = 1 };
 
 // Collects the operands: x, then a start for each of its axes.  Returns their number, 0 after an
 // error.
@@ -131,7 +138,8 @@ yoke_tensor *yoke_slice_at(yoke_tensor *x, yoke_tensor *const *starts,
 static yoke_tensor *update(const char *call, yoke_tensor *x, yoke_tensor *const *starts,
 			   yoke_tensor *v)
 {
-	struct yk_rec r = yk_rec_begin_as(call, YK_SLICE_UPDATE_AT, 0, 2, (yoke_tensor *[]){ x, v });
+	struct yk_rec r =
+		yk_rec_begin_as(call, YK_SLICE_UPDATE_AT, 0, 2, (yoke_tensor *[]){ x, v });
 	yk_id in[YOKE_MAX_RANK + 2];
 	uint32_t n = with_starts(&r, starts, in);
 	if (!n)

@@ -100,13 +100,15 @@ yoke_tensor *yoke_logsumexp(yoke_tensor *x, int axis)
 	yk_id v = yk_cast_acc(r.g, r.in[0]), y;
 	if (shape.dims[at]) {
 	// an infinite maximum is the result, and the elements equal to it share the gradient
-		yk_id max = yk_reduce(r.g, YK_REDUCE_MAX, v, along, true), zero = yk_lit(r.g, yk_acc(shape.dtype), 0);
-		yk_id infinite = yk_bin_lit(r.g, YK_EQ, yk_un(r.g, YK_ABS, max), INFINITY);
-		yk_id base = yk_tri(r.g, YK_SELECT, infinite, zero, yk_un(r.g, YK_STOP_GRAD, max));
-		yk_id e = yk_un(r.g, YK_EXP, yk_bin(r.g, YK_SUB, yk_tri(r.g, YK_SELECT, infinite, zero, v), base));
-		yk_id sum = yk_reduce(r.g, YK_SUM, e, along, true);
-		y = yk_bin(r.g, YK_ADD, yk_un(r.g, YK_LOG, sum), base);
-		y = yk_tri(r.g, YK_SELECT, infinite, max, y);
+	yk_id max = yk_reduce(r.g, YK_REDUCE_MAX, v, along, true),
+	      zero = yk_lit(r.g, yk_acc(shape.dtype), 0);
+	yk_id infinite = yk_bin_lit(r.g, YK_EQ, yk_un(r.g, YK_ABS, max), INFINITY);
+	yk_id base = yk_tri(r.g, YK_SELECT, infinite, zero, yk_un(r.g, YK_STOP_GRAD, max));
+	yk_id e = yk_un(r.g, YK_EXP,
+			yk_bin(r.g, YK_SUB, yk_tri(r.g, YK_SELECT, infinite, zero, v), base));
+	yk_id sum = yk_reduce(r.g, YK_SUM, e, along, true);
+	y = yk_bin(r.g, YK_ADD, yk_un(r.g, YK_LOG, sum), base);
+	y = yk_tri(r.g, YK_SELECT, infinite, max, y);
 	} else { // the logarithm of an empty sum
 		y = yk_un(r.g, YK_LOG, yk_reduce(r.g, YK_SUM, v, along, true));
 	}

@@ -40,8 +40,8 @@ static int shape_largest(struct yk_graph *g, const struct yk_call *c, struct yk_
 		return fail_one(g, c, YOKE_ESHAPE, "places are i32, and there are too many in", x);
 	const int64_t k = c->attr[0].i;
 	if (k < 0 || k > x->dims[0])
-		return yk_op_fail(g, c->op, YOKE_ERANGE, "the largest %lld of %lld elements", (long long)k,
-				  (long long)x->dims[0]);
+		return yk_op_fail(g, c->op, YOKE_ERANGE, "the largest %lld of %lld elements",
+				  (long long)k, (long long)x->dims[0]);
 	out[0] = out[1] = out[2] = *x;
 	out[0].dims[0] = out[1].dims[0] = k;
 	out[1].dtype = yoke_i32;
@@ -56,12 +56,14 @@ static yk_id without(struct yk_graph *g, yk_id x, yk_id places)
 	const struct yk_value at = g->value[places];
 	yk_id ones = yk_broadcast(g, yk_lit(g, yoke_f32, 1), 1, at.dims);
 	yk_id taken = yk_add_along(g, x, places, ones, 0);
-	return yk_tri(g, YK_SELECT, yk_bin(g, YK_GT, taken, yk_lit(g, yoke_f32, 0)), yk_lit(g, yoke_f32, 0), x);
+	return yk_tri(g, YK_SELECT, yk_bin(g, YK_GT, taken, yk_lit(g, yoke_f32, 0)),
+		      yk_lit(g, yoke_f32, 0), x);
 }
 
 static yk_id sorted(struct yk_graph *g, yk_id x, int64_t k, bool descending)
 {
-	const yk_id out = yk_record(g, YK_SORT, 1, &x, 2, (union yoke_attr[]){ { .i = k }, { .i = descending } });
+	const yk_id out = yk_record(g, YK_SORT, 1, &x, 2,
+				    (union yoke_attr[]){ { .i = k }, { .i = descending } });
 	return out != YK_BAD && descending ? out + 1 : out;
 }
 
@@ -69,11 +71,13 @@ static void decompose_largest(struct yk_graph *g, const struct yk_call *c, yk_id
 {
 	const int64_t k = c->attr[0].i;
 	const yk_id a = has(c, 1) ? yk_bin(g, YK_ADD, c->in[0], c->in[1]) : c->in[0];
-	yk_id key = yk_record(g, YK_BITCAST, 1, (yk_id[]){ yk_un(g, YK_ABS, a) }, 1, &(union yoke_attr){ .i = yoke_i32 });
+	yk_id key = yk_record(g, YK_BITCAST, 1, (yk_id[]){ yk_un(g, YK_ABS, a) }, 1,
+			      &(union yoke_attr){ .i = yoke_i32 });
 	key = yk_tri(g, YK_SELECT, yk_bin(g, YK_NE, a, a), yk_lit(g, yoke_i32, INT32_MAX), key);
 	const yk_id places = sorted(g, sorted(g, key, k, true), k, false);
 	out[1] = places == YK_BAD ? YK_BAD : yk_cast(g, places, yoke_i32);
-	out[0] = yk_record(g, YK_GATHER, 2, (yk_id[]){ a, out[1] }, 1, &(union yoke_attr){ .i = 0 });
+	out[0] =
+		yk_record(g, YK_GATHER, 2, (yk_id[]){ a, out[1] }, 1, &(union yoke_attr){ .i = 0 });
 	out[2] = without(g, a, out[1]);
 }
 
@@ -96,9 +100,17 @@ static void grad_largest(struct yk_graph *g, uint32_t node, const yk_id *gout, y
 YK_OP(SORT) = { .name = "sort", .code = YOKE_OP_SORT, .flags = YK_F_PARTIAL, .min_in = 1,
 	.max_in = 1, .nout = 2, .shape = shape_sort, .grad = grad_sort };
 // x, addend or none -> values, positions, rest
-YK_OP(LARGEST) = { .name = "largest", .code = YOKE_OP_LARGEST, .flags = YK_F_FLOAT | YK_F_PARTIAL, .min_in = 2,
-	.max_in = 2, .nout = 3, .shape = shape_largest, .grad = grad_largest,
-	.decompose = decompose_largest, .inplace = { { 0, 2 }, { 1, 2 } }, .ninplace = 2 };
+YK_OP(LARGEST) = { .name = "largest",
+		   .code = YOKE_OP_LARGEST,
+		   .flags = YK_F_FLOAT | YK_F_PARTIAL,
+		   .min_in = 2,
+		   .max_in = 2,
+		   .nout = 3,
+		   .shape = shape_largest,
+		   .grad = grad_largest,
+		   .decompose = decompose_largest,
+		   .inplace = { { 0, 2 }, { 1, 2 } },
+		   .ninplace = 2 };
 
 // The first *k along an axis (NULL: all); the op sorts the last axis.
 static yoke_tensor *sort(const char *call, yoke_tensor *x, int axis, const int64_t *k,
@@ -138,7 +150,8 @@ yoke_tensor *yoke_topk(yoke_tensor *x, int64_t k, int axis, int largest,
 	return sort("topk", x, axis, &k, largest, indices);
 }
 
-yoke_tensor *yoke_largest(yoke_tensor *x, yoke_tensor *carried, int64_t k, yoke_tensor **places, yoke_tensor **rest)
+yoke_tensor *yoke_largest(yoke_tensor *x, yoke_tensor *carried, int64_t k, yoke_tensor **places,
+			  yoke_tensor **rest)
 {
 	struct yk_rec r = yk_rec_begin_with(YK_LEAF, 1u << 1, 2, (yoke_tensor *[]){ x, carried });
 	yk_id flat[2] = { r.in[0], r.in[1] };

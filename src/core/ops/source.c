@@ -48,7 +48,8 @@ yoke_tensor *yoke_iota(int dtype, int rank, const int64_t *dims, int axis)
 		yk_rec_fail(&r, YOKE_EDTYPE, "no dtype has the number %d", dtype);
 	else if (rank < 0 || rank > YOKE_MAX_RANK)
 		yk_rec_fail(&r, YOKE_ESHAPE, "rank %d; 0 to %d are possible", rank, YOKE_MAX_RANK);
-	if (!yoke_dtype_size(dtype) || rank < 0 || rank > YOKE_MAX_RANK || !yk_rec_array(&r, rank, dims, "dims"))
+	if (!yoke_dtype_size(dtype) || rank < 0 || rank > YOKE_MAX_RANK ||
+	    !yk_rec_array(&r, rank, dims, "dims"))
 		return yk_rec_end(&r, YK_BAD);
 	struct yk_value like = { .dtype = (uint8_t)dtype, .rank = (uint8_t)rank };
 	for (int i = 0; i < rank; i++)

@@ -10,25 +10,27 @@
 #include "ops/rules.h"
 #include "ops/sparse.h"
 
-// Operands: a tensor, for sparse_w a second one, idx, w (but for sparse_w), first.  attr: the size of
-// the axis in the result; kind
+// Operands: a tensor, for sparse_w a second one, idx, w (but for sparse_w), first.  attr: the size
+// of the axis in the result; kind
 enum { X, IDX, W, FIRST, SPARSE_OPERANDS };
 
 // ---- shapes ----
 
 // Checks the tensor, the matrix of `rows` rows and the number of its entries.
-static int want_matrix(struct yk_graph *g, const struct yk_call *c, const struct yk_value *x, const struct yk_value *idx,
-		       const struct yk_value *first, int64_t rows)
+static int want_matrix(struct yk_graph *g, const struct yk_call *c, const struct yk_value *x,
+		       const struct yk_value *idx, const struct yk_value *first, int64_t rows)
 {
 	if (x->dtype != yoke_f32 && x->dtype != yoke_f64)
 		return fail_one(g, c, YOKE_EDTYPE, "takes f32 or f64, got", x);
 	if (want_index(g, c, idx) < 0)
 		return YOKE_EDTYPE;
 	if (x->rank != 4 || idx->rank != 2 || (idx->dims[0] != 1 && idx->dims[0] != x->dims[0]))
-		return fail_two(g, c, YOKE_ESHAPE, "expects [G,A,N,R] and indices [G,M] or [1,M], got", x, idx);
+		return fail_two(g, c, YOKE_ESHAPE,
+				"expects [G,A,N,R] and indices [G,M] or [1,M], got", x, idx);
 	if (!first && (rows ? idx->dims[1] % rows : idx->dims[1]))
-		return yk_op_fail(g, c->op, YOKE_ESHAPE, "%lld entries do not divide into %lld rows", (long long)idx->dims[1],
-				  (long long)rows);
+		return yk_op_fail(g, c->op, YOKE_ESHAPE,
+				  "%lld entries do not divide into %lld rows",
+				  (long long)idx->dims[1], (long long)rows);
 	if (first && (first->dtype != yoke_i64 || first->rank != 1 || first->dims[0] != rows + 1))
 		return fail_one(g, c, YOKE_ESHAPE, "first is i64 [rows+1], got", first);
 	return 0;
@@ -89,7 +91,10 @@ static int shape_sparse_w(struct yk_graph *g, const struct yk_call *c, struct yk
 // [1,M] or [G,M] as [1 or G,1,M,1]
 static yk_id along(struct yk_graph *g, yk_id v)
 {
-	return v == YK_BAD ? v : yk_reshape(g, v, 4, (int64_t[]){ g->value[v].dims[0], 1, g->value[v].dims[1], 1 });
+	return v == YK_BAD ?
+		       v :
+		       yk_reshape(g, v, 4,
+				  (int64_t[]){ g->value[v].dims[0], 1, g->value[v].dims[1], 1 });
 }
 
 // Is the entry present?  bool [1 or G,1,M,1]
@@ -108,8 +113,10 @@ static yk_id picked(struct yk_graph *g, yk_id x, yk_id idx)
 	const struct yk_value i = g->value[idx];
 	v.dims[2] = i.dims[1];
 	if (i.dims[0] == 1)
-		return yk_record(g, YK_GATHER, 2, (yk_id[]){ x, yk_reshape(g, at, 1, i.dims + 1) }, 1, &(union yoke_attr){ .i = 2 });
-	return yk_record(g, YK_TAKE_ALONG, 2, (yk_id[]){ x, yk_broadcast_like(g, along(g, at), &v) }, 1,
+		return yk_record(g, YK_GATHER, 2, (yk_id[]){ x, yk_reshape(g, at, 1, i.dims + 1) },
+				 1, &(union yoke_attr){ .i = 2 });
+	return yk_record(g, YK_TAKE_ALONG, 2,
+			 (yk_id[]){ x, yk_broadcast_like(g, along(g, at), &v) }, 1,
 			 &(union yoke_attr){ .i = 2 });
 }
 
@@ -121,20 +128,25 @@ yk_id yk_sparse_rows(struct yk_graph *g, yk_id first, int64_t entries)
 	// the number of rows that begin at or before each entry, minus 1
 	const int64_t n = entries + 1, rows = f.dims[0] - 1;
 	const yk_id one = yk_broadcast(g, yk_lit(g, yoke_i64, 1), 1, f.dims);
-	yk_id v = yk_record(g, YK_SCATTER_ADD, 3, (yk_id[]){ YK_NIL, first, one }, 1, &(union yoke_attr){ .i = n });
-	v = yk_record(g, YK_CUMSUM, 1, &v, 3, (union yoke_attr[]){ { .i = 0 }, { .i = YOKE_REDUCE_SUM }, { .i = 0 } });
+	yk_id v = yk_record(g, YK_SCATTER_ADD, 3, (yk_id[]){ YK_NIL, first, one }, 1,
+			    &(union yoke_attr){ .i = n });
+	v = yk_record(g, YK_CUMSUM, 1, &v, 3,
+		      (union yoke_attr[]){ { .i = 0 }, { .i = YOKE_REDUCE_SUM }, { .i = 0 } });
 	v = yk_bin_lit(g, YK_SUB, yk_slice_axis(g, v, 0, 0, entries), 1);
-	return yk_tri(g, YK_SELECT, yk_bin_lit(g, YK_LT, v, (double)rows), v, yk_lit(g, yoke_i64, -1));
+	return yk_tri(g, YK_SELECT, yk_bin_lit(g, YK_LT, v, (double)rows), v,
+		      yk_lit(g, yoke_i64, -1));
 }
 
 // The row of each entry, i64 [1,M].
-static yk_id rows_of(struct yk_graph *g, const struct yk_call *c, uint32_t k, int64_t rows, int64_t entries)
+static yk_id rows_of(struct yk_graph *g, const struct yk_call *c, uint32_t k, int64_t rows,
+		     int64_t entries)
 {
 	yk_id v;
 	if (has(c, k))
 		v = yk_sparse_rows(g, c->in[k], entries);
 	else
-		v = yk_bin_lit(g, YK_DIV, yk_counting(g, entries), rows ? (double)(entries / rows) : 1);
+		v = yk_bin_lit(g, YK_DIV, yk_counting(g, entries),
+			       rows ? (double)(entries / rows) : 1);
 	return yk_reshape(g, v, 2, (int64_t[]){ 1, entries });
 }
 
@@ -150,11 +162,13 @@ static yk_id added(struct yk_graph *g, yk_id v, yk_id idx, int64_t n)
 	if (i.dims[0] == 1) {
 		const int back[] = { 1, 2, 0, 3 };
 		y = yk_permute(g, v, (const int[]){ 2, 0, 1, 3 });
-		y = yk_record(g, YK_SCATTER_ADD, 3, (yk_id[]){ YK_NIL, yk_reshape(g, at, 1, i.dims + 1), y }, 1,
+		y = yk_record(g, YK_SCATTER_ADD, 3,
+			      (yk_id[]){ YK_NIL, yk_reshape(g, at, 1, i.dims + 1), y }, 1,
 			      &(union yoke_attr){ .i = n + 1 });
 		y = yk_permute(g, y, back);
 	} else {
-		y = yk_record(g, YK_SCATTER_ADD_ALONG, 3, (yk_id[]){ YK_NIL, yk_broadcast_like(g, along(g, at), &x), v }, 2,
+		y = yk_record(g, YK_SCATTER_ADD_ALONG, 3,
+			      (yk_id[]){ YK_NIL, yk_broadcast_like(g, along(g, at), &x), v }, 2,
 			      (union yoke_attr[]){ { .i = 2 }, { .i = n + 1 } });
 	}
 	return yk_slice_axis(g, y, 2, 0, n);
@@ -166,17 +180,20 @@ static yk_id maxima(struct yk_graph *g, yk_id v, yk_id row, yk_id first, int64_t
 	const yk_id at = along(g, row);
 	for (int64_t by = 1; by < entries && v != YK_BAD; by *= 2) {
 		const yk_id same = yk_bin(g, YK_EQ, at, yk_moved(g, at, 2, by, false, -1));
-		v = yk_tri(g, YK_SELECT, same, yk_bin(g, YK_MAX, v, yk_moved(g, v, 2, by, false, -INFINITY)), v);
+		v = yk_tri(g, YK_SELECT, same,
+			   yk_bin(g, YK_MAX, v, yk_moved(g, v, 2, by, false, -INFINITY)), v);
 	}
 	if (v == YK_BAD || first == YK_BAD)
 		return YK_BAD;
 	const int64_t rows = g->value[first].dims[0] - 1;
 	const yk_id end = yk_slice_axis(g, first, 0, 1, rows);
 	const yk_id any = yk_bin(g, YK_GT, end, yk_slice_axis(g, first, 0, 0, rows));
-	const yk_id last = yk_tri(g, YK_SELECT, any, yk_bin_lit(g, YK_SUB, end, 1), yk_lit(g, yoke_i64, -1));
+	const yk_id last =
+		yk_tri(g, YK_SELECT, any, yk_bin_lit(g, YK_SUB, end, 1), yk_lit(g, yoke_i64, -1));
 	const yk_id idx = yk_reshape(g, last, 2, (int64_t[]){ 1, rows });
 	const yk_id y = picked(g, v, idx);
-	return y == YK_BAD ? y : yk_tri(g, YK_SELECT, present(g, idx), y, lit_like(g, y, -INFINITY));
+	return y == YK_BAD ? y :
+			     yk_tri(g, YK_SELECT, present(g, idx), y, lit_like(g, y, -INFINITY));
 }
 
 static void decompose_sparse(struct yk_graph *g, const struct yk_call *c, yk_id *out)
@@ -193,13 +210,15 @@ static void decompose_sparse(struct yk_graph *g, const struct yk_call *c, yk_id 
 	yk_id v = picked(g, c->in[X], c->in[IDX]);
 	if (has(c, W))
 		v = yk_bin(g, YK_MUL, v, along(g, c->in[W]));
-	v = yk_tri(g, YK_SELECT, present(g, c->in[IDX]), v, yk_lit(g, x.dtype, max ? -INFINITY : 0));
+	v = yk_tri(g, YK_SELECT, present(g, c->in[IDX]), v,
+		   yk_lit(g, x.dtype, max ? -INFINITY : 0));
 	if (has(c, FIRST)) {
 		const yk_id row = rows_of(g, c, FIRST, rows, entries);
 		out[0] = max ? maxima(g, v, row, c->in[FIRST], entries) : added(g, v, row, rows);
 		return;
 	}
-	v = yk_reshape(g, v, 5, (int64_t[]){ x.dims[0], x.dims[1], rows, entries / rows, x.dims[3] });
+	v = yk_reshape(g, v, 5,
+		       (int64_t[]){ x.dims[0], x.dims[1], rows, entries / rows, x.dims[3] });
 	out[0] = yk_reduce(g, max ? YK_REDUCE_MAX : YK_SUM, v, 1u << 3, false);
 }
 
@@ -232,7 +251,8 @@ static void decompose_sparse_w(struct yk_graph *g, const struct yk_call *c, yk_i
 	}
 	const yk_id row = rows_of(g, c, 3, y.dims[2], idx.dims[1]);
 	yk_id v = yk_bin(g, YK_MUL, picked(g, c->in[0], c->in[2]), picked(g, c->in[1], row));
-	v = yk_tri(g, YK_SELECT, yk_bin(g, YK_AND, present(g, c->in[2]), present(g, row)), v, lit_like(g, v, 0));
+	v = yk_tri(g, YK_SELECT, yk_bin(g, YK_AND, present(g, c->in[2]), present(g, row)), v,
+		   lit_like(g, v, 0));
 	v = yk_reduce(g, YK_SUM, v, 1u << 1 | 1u << 3 | (idx.dims[0] == 1 ? 1u : 0), false);
 	out[0] = v == YK_BAD ? v : yk_reshape(g, v, 2, idx.dims);
 }
@@ -241,7 +261,8 @@ static void decompose_sparse_w(struct yk_graph *g, const struct yk_call *c, yk_i
 
 static yk_id sparse_x(struct yk_graph *g, yk_id v, yk_id idx, yk_id w, yk_id first, int64_t n)
 {
-	return yk_record(g, YK_SPARSE_X, 4, (yk_id[]){ v, idx, w, first }, 1, &(union yoke_attr){ .i = n });
+	return yk_record(g, YK_SPARSE_X, 4, (yk_id[]){ v, idx, w, first }, 1,
+			 &(union yoke_attr){ .i = n });
 }
 
 // The cotangent of each row goes to its maxima, in equal parts.
@@ -250,11 +271,20 @@ static yk_id grad_max(struct yk_graph *g, const struct yk_node_copy *n, yk_id co
 	const struct yk_value x = g->value[n->in[X]], idx = g->value[n->in[IDX]];
 	const int64_t m = idx.dims[1];
 	struct yk_call c = { .op = YK_SPARSE, .nin = 4, .in = n->in };
-	const struct yk_sparse pick = { .idx = n->in[IDX], .w = YK_NIL, .first = YK_NIL, .rows = m };
-	const struct yk_sparse of_row = { .idx = rows_of(g, &c, FIRST, n->attr[0].i, m), .w = YK_NIL, .first = YK_NIL, .rows = m };
-	const struct yk_sparse count = { .idx = yk_reshape(g, yk_counting(g, m), 2, (int64_t[]){ 1, m }), .w = YK_NIL,
-					 .first = n->in[FIRST], .rows = n->attr[0].i };
-	yk_id is = yk_bin(g, YK_EQ, yk_sparse(g, n->in[X], &pick, YK_SPARSE_SUM), yk_sparse(g, n->y, &of_row, YK_SPARSE_SUM));
+	const struct yk_sparse pick = {
+		.idx = n->in[IDX], .w = YK_NIL, .first = YK_NIL, .rows = m
+	};
+	const struct yk_sparse of_row = { .idx = rows_of(g, &c, FIRST, n->attr[0].i, m),
+					  .w = YK_NIL,
+					  .first = YK_NIL,
+					  .rows = m };
+	const struct yk_sparse count = { .idx = yk_reshape(g, yk_counting(g, m), 2,
+							   (int64_t[]){ 1, m }),
+					 .w = YK_NIL,
+					 .first = n->in[FIRST],
+					 .rows = n->attr[0].i };
+	yk_id is = yk_bin(g, YK_EQ, yk_sparse(g, n->in[X], &pick, YK_SPARSE_SUM),
+			  yk_sparse(g, n->y, &of_row, YK_SPARSE_SUM));
 	is = yk_cast(g, yk_bin(g, YK_AND, is, present(g, n->in[IDX])), x.dtype);
 	const yk_id ties = yk_sparse(g, is, &count, YK_SPARSE_SUM);
 	const yk_id each = yk_bin(g, YK_DIV, cot, yk_bin(g, YK_MAX, ties, yk_lit(g, x.dtype, 1)));
@@ -271,7 +301,8 @@ static void grad_sparse(struct yk_graph *g, uint32_t node, const yk_id *gout, yk
 	}
 	gin[X] = sparse_x(g, gout[0], n.in[IDX], n.in[W], n.in[FIRST], g->value[n.in[X]].dims[2]);
 	if (n.in[W] != YK_NIL)
-		gin[W] = yk_record(g, YK_SPARSE_W, 4, (yk_id[]){ n.in[X], gout[0], n.in[IDX], n.in[FIRST] }, 0, NULL);
+		gin[W] = yk_record(g, YK_SPARSE_W, 4,
+				   (yk_id[]){ n.in[X], gout[0], n.in[IDX], n.in[FIRST] }, 0, NULL);
 }
 
 static void grad_sparse_x(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_id *gin)
@@ -280,7 +311,8 @@ static void grad_sparse_x(struct yk_graph *g, uint32_t node, const yk_id *gout, 
 	const struct yk_sparse m = { n.in[IDX], n.in[W], n.in[FIRST], g->value[n.in[X]].dims[2] };
 	gin[X] = yk_sparse(g, gout[0], &m, YK_SPARSE_SUM);
 	if (n.in[W] != YK_NIL)
-		gin[W] = yk_record(g, YK_SPARSE_W, 4, (yk_id[]){ gout[0], n.in[X], n.in[IDX], n.in[FIRST] }, 0, NULL);
+		gin[W] = yk_record(g, YK_SPARSE_W, 4,
+				   (yk_id[]){ gout[0], n.in[X], n.in[IDX], n.in[FIRST] }, 0, NULL);
 }
 
 static void grad_sparse_w(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_id *gin)
@@ -292,12 +324,14 @@ static void grad_sparse_w(struct yk_graph *g, uint32_t node, const yk_id *gout, 
 }
 
 #define SPARSE(N, NAME, rule) YK_OP(N) = { \
-	.name = NAME, .code = YOKE_OP_##N, .min_in = 4, .max_in = 4, .nout = 1, .cast = YK_CAST_F32, \
-	.shape = shape_##rule, .grad = grad_##rule, .decompose = decompose_##rule };
+	.name = NAME, .code = YOKE_OP_##N, .min_in = 4, .max_in = 4, .nout = 1, \
+	.cast = YK_CAST_F32, .shape = shape_##rule, .grad = grad_##rule, \
+	.decompose = decompose_##rule };
 
-SPARSE(SPARSE, "sparse", sparse) SPARSE(SPARSE_X, "sparse_x", sparse_x) SPARSE(SPARSE_W, "sparse_w", sparse_w)
+SPARSE(SPARSE, "sparse", sparse)
+SPARSE(SPARSE_X, "sparse_x", sparse_x) SPARSE(SPARSE_W, "sparse_w", sparse_w)
 
-yk_id yk_sparse(struct yk_graph *g, yk_id x, const struct yk_sparse *m, int kind)
+	yk_id yk_sparse(struct yk_graph *g, yk_id x, const struct yk_sparse *m, int kind)
 {
 	return yk_record(g, YK_SPARSE, 4, (yk_id[]){ x, m->idx, m->w, m->first }, 2,
 			 (union yoke_attr[]){ { .i = m->rows }, { .i = kind } });

@@ -9,7 +9,8 @@
 // first[i+1], or, without `first`, the M / rows entries from i M / rows on.  Entry m is in column
 // idx[m] and has the value w[m], or 1 without w.  idx -1 is skipped.
 struct yk_sparse {
-	yk_id idx, w, first; // [G,M] i32 or i64; [G,M] of x's dtype or YK_NIL; [rows+1] i64 or YK_NIL
+	// [G,M] i32 or i64; [G,M] of x's dtype or YK_NIL; [rows+1] i64 or YK_NIL
+	yk_id idx, w, first;
 	int64_t rows;
 };
 

@@ -141,15 +141,19 @@ static void grad_atan2(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_
 // The larger one times sqrt(1 + quotient^2), which does not overflow before the result does.
 static void decompose_hypot(struct yk_graph *g, const struct yk_call *c, yk_id *out)
 {
-	yk_id a = yk_un(g, YK_ABS, yk_cast_acc(g, c->in[0])), b = yk_un(g, YK_ABS, yk_cast_acc(g, c->in[1]));
+	yk_id a = yk_un(g, YK_ABS, yk_cast_acc(g, c->in[0])),
+	      b = yk_un(g, YK_ABS, yk_cast_acc(g, c->in[1]));
 	yk_id big = yk_bin(g, YK_MAX, a, b), small = yk_bin(g, YK_MIN, a, b);
 	// neither 0 / 0 nor infinity / infinity occurs
 	yk_id divisor = yk_tri(g, YK_SELECT, yk_bin_lit(g, YK_EQ, big, 0), lit_like(g, a, 1), big);
 	divisor = yk_bin_lit(g, YK_MIN, divisor, is_wide(g, a) ? DBL_MAX : FLT_MAX);
 	yk_id quotient = yk_bin(g, YK_DIV, small, divisor), infinite = lit_like(g, a, INFINITY);
-	yk_id y = yk_bin(g, YK_MUL, big, yk_un(g, YK_SQRT, yk_bin_lit(g, YK_ADD, yk_un(g, YK_SQUARE, quotient), 1)));
+	yk_id y =
+		yk_bin(g, YK_MUL, big,
+		       yk_un(g, YK_SQRT, yk_bin_lit(g, YK_ADD, yk_un(g, YK_SQUARE, quotient), 1)));
 	// infinite also beside a NaN
-	yk_id either = yk_bin(g, YK_OR, yk_bin(g, YK_EQ, a, infinite), yk_bin(g, YK_EQ, b, infinite));
+	yk_id either =
+		yk_bin(g, YK_OR, yk_bin(g, YK_EQ, a, infinite), yk_bin(g, YK_EQ, b, infinite));
 	y = yk_tri(g, YK_SELECT, either, infinite, y);
 	out[0] = yk_cast_like(g, y, c->in[0]);
 }
@@ -159,9 +163,12 @@ static void grad_hypot(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_
 {
 	const struct yk_node_copy n = yk_node_copy(g, node);
 	yk_id y = yk_cast_acc(g, n.y), cot = yk_cast_acc(g, gout[0]);
-	yk_id unit = yk_bin(g, YK_DIV, cot, yk_tri(g, YK_SELECT, yk_bin_lit(g, YK_EQ, y, 0), lit_like(g, y, 1), y));
+	yk_id unit = yk_bin(g, YK_DIV, cot,
+			    yk_tri(g, YK_SELECT, yk_bin_lit(g, YK_EQ, y, 0), lit_like(g, y, 1), y));
 	for (int i = 0; i < 2; i++)
-		gin[i] = yk_cast_like(g, yk_sum_to(g, yk_bin(g, YK_MUL, unit, yk_cast_acc(g, n.in[i])), n.in[i]), n.in[i]);
+		gin[i] = yk_cast_like(
+			g, yk_sum_to(g, yk_bin(g, YK_MUL, unit, yk_cast_acc(g, n.in[i])), n.in[i]),
+			n.in[i]);
 }
 
 // ---- the gamma function ----
@@ -423,8 +430,9 @@ static void grad_special(struct yk_graph *g, uint32_t node, const yk_id *gout, y
 }
 
 #define SPECIAL(N, NAME, nin, family) YK_OP(N) = { \
-	.name = NAME, .flags = YK_F_FLOAT, .min_in = nin, .max_in = nin, .nout = 1, .cast = YK_CAST_F32, \
-	.shape = yk_shape_map, .grad = grad_##family, .decompose = decompose_##family };
+	.name = NAME, .flags = YK_F_FLOAT, .min_in = nin, .max_in = nin, .nout = 1, \
+	.cast = YK_CAST_F32, .shape = yk_shape_map, .grad = grad_##family, \
+	.decompose = decompose_##family };
 
 SPECIAL(ASIN, "asin", 1, special) SPECIAL(ACOS, "acos", 1, special)
 SPECIAL(ATAN, "atan", 1, special) SPECIAL(ATAN2, "atan2", 2, atan2)

@@ -120,8 +120,10 @@ static yk_id min_norm(struct yk_graph *g, yk_id a, double p, unsigned over, bool
 		return YK_BAD;
 	yk_id zero = yk_lit(g, g->value[a].dtype, 0), one = yk_lit(g, g->value[a].dtype, 1);
 	yk_id is0 = yk_bin(g, YK_EQ, min, zero);
-	yk_id unit = yk_tri(g, YK_SELECT, yk_bin(g, YK_OR, is0, yk_bin_lit(g, YK_EQ, min, INFINITY)), one, min);
-	yk_id each = yk_bin_lit(g, YK_POW, yk_tri(g, YK_SELECT, is0, one, yk_bin(g, YK_DIV, a, unit)), p);
+	yk_id unit = yk_tri(g, YK_SELECT,
+			    yk_bin(g, YK_OR, is0, yk_bin_lit(g, YK_EQ, min, INFINITY)), one, min);
+	yk_id each = yk_bin_lit(g, YK_POW,
+				yk_tri(g, YK_SELECT, is0, one, yk_bin(g, YK_DIV, a, unit)), p);
 	yk_id y = yk_bin_lit(g, YK_POW, yk_reduce(g, YK_SUM, each, over, true), 1 / p);
 	y = yk_tri(g, YK_SELECT, is0, zero, yk_bin(g, YK_MUL, unit, y));
 	if (keep || y == YK_BAD)
@@ -196,9 +198,13 @@ static yk_id between(struct yk_graph *g, yk_id x, yk_id q, int mode)
 	int64_t n = g->value[x].dims[last];
 	union yoke_attr axis = { .i = last };
 	q = yk_cast(g, q, yoke_f64);
-	static const int rounding[] = { [YOKE_QUANTILE_LOWER] = YK_FLOOR, [YOKE_QUANTILE_HIGHER] = YK_CEIL, [YOKE_QUANTILE_NEAREST] = YK_ROUND };
-	const bool one = mode != YOKE_QUANTILE_LINEAR && mode != YOKE_QUANTILE_MIDPOINT; // an element itself
-	yk_id pos = yk_bin_lit(g, YK_MUL, q, (double)(n - 1)), low = yk_un(g, one ? rounding[mode] : YK_FLOOR, pos);
+	static const int rounding[] = { [YOKE_QUANTILE_LOWER] = YK_FLOOR,
+					[YOKE_QUANTILE_HIGHER] = YK_CEIL,
+					[YOKE_QUANTILE_NEAREST] = YK_ROUND };
+	// an element itself
+	const bool one = mode != YOKE_QUANTILE_LINEAR && mode != YOKE_QUANTILE_MIDPOINT;
+	yk_id pos = yk_bin_lit(g, YK_MUL, q, (double)(n - 1)),
+	      low = yk_un(g, one ? rounding[mode] : YK_FLOOR, pos);
 	// outside 0 .. 1: an index that the gather rejects
 	yk_id good = yk_bin(g, YK_AND, yk_bin_lit(g, YK_GE, q, 0), yk_bin_lit(g, YK_LE, q, 1));
 	yk_id lo = yk_tri(g, YK_SELECT, good, yk_cast(g, low, yoke_i64), yk_lit(g, yoke_i64, -1));
@@ -253,7 +259,8 @@ static yk_id quantile(struct yk_graph *g, yk_id x, yk_id q, int axis, int mode)
 	return yk_permute(g, y, order);
 }
 
-static yoke_tensor *quantile_of(const char *call, yoke_tensor *x, yoke_tensor *q, int axis, int mode)
+static yoke_tensor *quantile_of(const char *call, yoke_tensor *x, yoke_tensor *q, int axis,
+				int mode)
 {
 	struct yk_rec r = yk_rec_begin_as(call, YK_SUM, 0, 1, &x);
 	yk_id v = real(&r, r.in[0], 1), y = YK_BAD, at;
@@ -293,8 +300,10 @@ yoke_tensor *yoke_quantile_by(yoke_tensor *x, yoke_tensor *q, int axis, int mode
 	return quantile_of("quantile_by", x, q, axis, mode);
 }
 
-// Bins of equal width; elements outside go into an extra bin, which is dropped.  weight: YK_NIL counts.
-static yk_id histogram(struct yk_graph *g, yk_id x, yk_id weight, int64_t bins, double lo, double hi)
+// Bins of equal width; elements outside go into an extra bin, which is dropped.  weight: YK_NIL
+// counts.
+static yk_id histogram(struct yk_graph *g, yk_id x, yk_id weight, int64_t bins, double lo,
+		       double hi)
 {
 	int64_t n = yk_count(&g->value[x]);
 	x = yk_reshape(g,
@@ -309,7 +318,8 @@ static yk_id histogram(struct yk_graph *g, yk_id x, yk_id weight, int64_t bins, 
 			      (double)bins / (hi - lo));
 	at = yk_bin_lit(g, YK_MIN, yk_cast(g, at, yoke_i64), (double)(bins - 1));
 	at = yk_tri(g, YK_SELECT, inside, at, yk_lit(g, yoke_i64, (double)bins));
-	yk_id one = weight == YK_NIL ? yk_broadcast(g, yk_lit(g, yoke_i64, 1), 1, &n) : yk_reshape(g, weight, 1, &n);
+	yk_id one = weight == YK_NIL ? yk_broadcast(g, yk_lit(g, yoke_i64, 1), 1, &n) :
+				       yk_reshape(g, weight, 1, &n);
 	yk_id y = yk_record(g, YK_SCATTER_ADD, 3, (yk_id[]){ YK_NIL, at, one }, 1,
 			    &(union yoke_attr){ .i = bins + 1 });
 	return yk_slice(g, y, (int64_t[]){ 0 }, (int64_t[]){ 1 }, &bins);
@@ -332,7 +342,8 @@ yoke_tensor *yoke_histogram(yoke_tensor *x, int64_t bins, double lo, double hi)
 	return yk_rec_end(&r, histogram(r.g, r.in[0], YK_NIL, bins, lo, hi));
 }
 
-yoke_tensor *yoke_histogram_weighted(yoke_tensor *x, yoke_tensor *weight, int64_t bins, double lo, double hi)
+yoke_tensor *yoke_histogram_weighted(yoke_tensor *x, yoke_tensor *weight, int64_t bins, double lo,
+				     double hi)
 {
 	struct yk_rec r = yk_rec_begin(2, (yoke_tensor *[]){ x, weight });
 	char a[160], b[160];
@@ -340,7 +351,8 @@ yoke_tensor *yoke_histogram_weighted(yoke_tensor *x, yoke_tensor *weight, int64_
 		return yk_rec_end(&r, YK_BAD);
 	const struct yk_value v = r.g->value[r.in[0]], w = r.g->value[r.in[1]];
 	if (!yk_same_shape(&v, &w) || w.dtype == yoke_bool) {
-		yk_rec_fail(&r, w.dtype == yoke_bool ? YOKE_EDTYPE : YOKE_ESHAPE, "takes weights, numbers of x's shape, got %s and %s",
+		yk_rec_fail(&r, w.dtype == yoke_bool ? YOKE_EDTYPE : YOKE_ESHAPE,
+			    "takes weights, numbers of x's shape, got %s and %s",
 			    yk_describe(&v, a), yk_describe(&w, b));
 		return yk_rec_end(&r, YK_BAD);
 	}

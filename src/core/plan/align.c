@@ -50,7 +50,8 @@ static int64_t multiple_of(int64_t x, int64_t unit)
 }
 
 // Does the device prefer other sizes than the product has?
-static bool find(const struct yk_work *w, const struct yk_call *c, const struct yk_value *y, struct product *p)
+static bool find(const struct yk_work *w, const struct yk_call *c, const struct yk_value *y,
+		 struct product *p)
 {
 	const int64_t flags = c->attr[0].i;
 	const struct yk_value *a = &w->g.value[c->in[0]], *b = &w->g.value[c->in[1]];
@@ -103,7 +104,8 @@ static bool gains(const struct product *p)
 		if (is > was)
 			bytes += p->bytes[i] * (i == 2 ? 2 * was : is + 2 * was);
 	}
-	return 2 * elements(p, 2, p->to) * (double)p->to[K] - plain + OPERATIONS_A_BYTE * bytes <= WORTH * plain;
+	return 2 * elements(p, 2, p->to) * (double)p->to[K] - plain + OPERATIONS_A_BYTE * bytes <=
+	       WORTH * plain;
 }
 
 // Pads v with rows and columns of zeros at the end: 1, or 0 if the device cannot.
@@ -142,8 +144,8 @@ static int part_of(struct yk_work *w, yk_id v, const struct yk_value *y, yk_id *
 }
 
 // The padded product: 1, or 0 if the device does not support it; nodes added for it are then dead.
-static int pad(struct yk_work *w, const struct yk_call *c, const struct yk_value *y, const struct product *p,
-	       yk_id *out)
+static int pad(struct yk_work *w, const struct yk_call *c, const struct yk_value *y,
+	       const struct product *p, yk_id *out)
 {
 	const int64_t flags = c->attr[0].i;
 	struct yk_call padded = *c;
@@ -155,7 +157,8 @@ static int pad(struct yk_work *w, const struct yk_call *c, const struct yk_value
 	for (int i = 0; i < 2; i++) {
 		const bool turned = flags & (i ? YOKE_TB : YOKE_TA);
 		const int64_t rows = p->to[i ? K : M], columns = p->to[i ? N : K];
-		int good = fill_up(w, c->in[i], turned ? columns : rows, turned ? rows : columns, &in[i]);
+		int good = fill_up(w, c->in[i], turned ? columns : rows, turned ? rows : columns,
+				   &in[i]);
 		if (good < 1)
 			return good;
 	}
@@ -168,8 +171,8 @@ static int pad(struct yk_work *w, const struct yk_call *c, const struct yk_value
 
 // Records the product for reports, once per scope and shape, with whether the latest plan padded
 // it.
-static int note(struct yk_work *w, const struct yk_call *c, const struct yk_value *y, const struct product *p,
-		bool padded)
+static int note(struct yk_work *w, const struct yk_call *c, const struct yk_value *y,
+		const struct product *p, bool padded)
 {
 	struct yk_planner *pl = w->ctx->planner;
 	struct yk_misaligned m = { .scope = w->g.scope,
@@ -197,7 +200,8 @@ static int note(struct yk_work *w, const struct yk_call *c, const struct yk_valu
 	return 0;
 }
 
-int yk_lower_aligned(struct yk_work *w, const struct yk_call *c, const struct yk_value *outs, yk_id *out)
+int yk_lower_aligned(struct yk_work *w, const struct yk_call *c, const struct yk_value *outs,
+		     yk_id *out)
 {
 	const struct yk_value y = *outs; // a copy: the caller's may be in an array that is
 					 // reallocated

@@ -61,7 +61,8 @@ void yk_number_view(const struct yk_work *w, struct yoke_view *to, yk_id base, i
 	if (n->op == YK_SCALAR && w->scalars.buffer != YK_NIL) {
 		const int64_t same[YOKE_MAX_RANK] = { 0 };
 		const uint32_t at = w->scalars.index[yk_attrs(&w->g, n)[0].i];
-		yk_buffer_view(w, to, w->g.value[base].dtype, rank, dims, same, 8 * ((int64_t)at - 1));
+		yk_buffer_view(w, to, w->g.value[base].dtype, rank, dims, same,
+			       8 * ((int64_t)at - 1));
 		return;
 	}
 	*to = (struct yoke_view){ .kind = YOKE_VIEW_SCALAR,
@@ -193,7 +194,9 @@ int yk_build_node(struct yk_work *w, uint32_t node, bool dense, struct yk_built 
 		memcpy(op->attr, a, n->nattr * sizeof *a);
 	}
 	yk_merge_axes(op, b->view, b->view + op->nout);
-	return row->custom ? yk_custom_source(row->custom, op, yk_work_device(w, n->stream), &b->source) : 0;
+	return row->custom ?
+		       yk_custom_source(row->custom, op, yk_work_device(w, n->stream), &b->source) :
+		       0;
 }
 
 struct yk_location yk_operand_region(const struct yk_work *w, uint32_t node, uint32_t k)
@@ -231,7 +234,8 @@ int yk_build_copy(struct yk_work *w, const struct yk_value *x, const struct yk_l
 	if (number)
 		yk_number_view(w, &b->view[1], from->base, x->rank, x->dims);
 	else
-		yk_buffer_view(w, &b->view[1], x->dtype, x->rank, x->dims, from->stride, from->offset);
+		yk_buffer_view(w, &b->view[1], x->dtype, x->rank, x->dims, from->stride,
+			       from->offset);
 	if (map) {
 		op->rank = x->rank;
 		memcpy(op->dims, x->dims, sizeof op->dims);

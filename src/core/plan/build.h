@@ -27,7 +27,8 @@ int yk_build_copy(struct yk_work *, const struct yk_value *x, const struct yk_lo
 		  const struct yk_location *from, bool map, struct yk_built *);
 void yk_built_fini(struct yk_built *);
 // Lowers a collective op, with contiguous operands in the memory that it uses; and emits its step.
-int yk_lower_ranks(struct yk_work *, const struct yk_call *, uint32_t nout, const struct yk_value *outs, yk_id *out);
+int yk_lower_ranks(struct yk_work *, const struct yk_call *, uint32_t nout,
+		   const struct yk_value *outs, yk_id *out);
 int yk_emit_ranks(struct yk_work *, uint32_t node, struct yk_built *);
 // The region of the result that operand k of a pad, concat or slice_update is copied to.
 struct yk_location yk_operand_region(const struct yk_work *, uint32_t node, uint32_t k);

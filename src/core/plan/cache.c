@@ -18,7 +18,8 @@
 YK_PARAM(plan_max, "plan.max", YK_INT, "64",
 	 "maximum number of cached plans; the least recently used is evicted; 0: none is "
 		"cached", .max = INT64_MAX);
-YK_PARAM(plan_hash, "plan.hash", YK_BOOL, "1", "0 gives all keys the hash 0 (for tests)", .debug = true);
+YK_PARAM(plan_hash, "plan.hash", YK_BOOL, "1", "0 gives all keys the hash 0 (for tests)",
+	 .debug = true);
 
 static void planner_free(struct yk_planner *pl)
 {

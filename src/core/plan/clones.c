@@ -9,8 +9,9 @@
 #include "plan/passes.h"
 #include "plan/work.h"
 
-YK_PARAM(seed_setting, "plan.clones", YK_INT, "0", "seed of nodes that are computed twice (for tests); 0: none",
-	 .max = INT64_MAX, .debug = true);
+YK_PARAM(seed_setting, "plan.clones", YK_INT, "0",
+	 "seed of nodes that are computed twice (for tests); 0: none", .max = INT64_MAX,
+	 .debug = true);
 
 enum { ONE_IN = 8 };
 
@@ -24,8 +25,8 @@ static bool is_chosen(uint64_t *seed)
 static bool may_clone(const struct yk_work *w, uint32_t node)
 {
 	const struct yk_node *n = &w->g.node[node];
-	return yk_computes(w, node) && n->nout == 1 && n->op != YK_BARRIER && n->op != YK_TRANSFER &&
-	       !yk_is_ranks(n);
+	return yk_computes(w, node) && n->nout == 1 && n->op != YK_BARRIER &&
+	       n->op != YK_TRANSFER && !yk_is_ranks(n);
 }
 
 // Makes the operand read a clone of the node that computes it.

@@ -115,12 +115,16 @@ static uint32_t *find_needs(const struct yk_planner *pl, int *err)
 	for (size_t i = 0; i < pl->roots && !any; i++) {
 		const struct yk_tensor *t = pl->root[i].handle;
 		const yk_id v = pl->root[i].id;
-		any = t && t->kind == YK_VARIABLE && yk_maker(g, v)->nin && passes(g, g->value[v].node);
+		any = t && t->kind == YK_VARIABLE && yk_maker(g, v)->nin &&
+		      passes(g, g->value[v].node);
 	}
 	if (!any)
 		return NULL;
-	struct needs s = { .ctx = pl->ctx, .named = calloc(g->nodes, 1), .made = calloc(g->nodes, 1),
-			   .path = calloc(g->nodes, sizeof *s.path), .needed = calloc(g->nodes, sizeof *s.needed) };
+	struct needs s = { .ctx = pl->ctx,
+			   .named = calloc(g->nodes, 1),
+			   .made = calloc(g->nodes, 1),
+			   .path = calloc(g->nodes, sizeof *s.path),
+			   .needed = calloc(g->nodes, sizeof *s.needed) };
 	if (s.named && s.made && s.path && s.needed) {
 		find_named(&s);
 		for (size_t i = 0; i < pl->roots; i++) {
@@ -142,7 +146,8 @@ static uint32_t *find_needs(const struct yk_planner *pl, int *err)
 // ---- donors ----
 
 // Is the leaf read after this evaluation?  root: the root whose old version it is, by index.
-static bool is_read_later(const struct yk_planner *pl, const uint32_t *needs, size_t root, uint32_t leaf)
+static bool is_read_later(const struct yk_planner *pl, const uint32_t *needs, size_t root,
+			  uint32_t leaf)
 {
 	const struct yoke_context *ctx = pl->ctx;
 	const uint32_t k = ctx->graph.value[ctx->leaves.at[leaf].id].node;

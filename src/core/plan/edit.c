@@ -58,8 +58,8 @@ int yk_uses_list(struct yk_work *w)
 
 // ---- edits ----
 
-int yk_node_add(struct yk_work *w, const struct yk_call *c, uint32_t nout, const struct yk_value *outs, int stream,
-		const char *cause, yk_id *out)
+int yk_node_add(struct yk_work *w, const struct yk_call *c, uint32_t nout,
+		const struct yk_value *outs, int stream, const char *cause, yk_id *out)
 {
 	struct yk_graph *g = &w->g;
 	int err = yk_append_as(g, c, nout, outs, out);
@@ -119,8 +119,8 @@ static int settle_last(struct yk_work *w, uint32_t like)
 	return 0;
 }
 
-int yk_edit_add(struct yk_work *w, const struct yk_call *c, const struct yk_value *v, int stream, const char *cause,
-		uint32_t like, yk_id *out)
+int yk_edit_add(struct yk_work *w, const struct yk_call *c, const struct yk_value *v, int stream,
+		const char *cause, uint32_t like, yk_id *out)
 {
 	w->g.scope = w->g.node[like].scope;
 	w->g.site = w->g.node[like].site;
@@ -181,7 +181,8 @@ void yk_edit_drop(struct yk_work *w, uint32_t node)
 uint32_t *yk_in_time(const struct yk_work *w)
 {
 	uint32_t n = (uint32_t)w->g.nodes, k = 0;
-	uint32_t *order = malloc((n + 1) * sizeof *order), *words = malloc((2 * (size_t)n + 1) * sizeof *words);
+	uint32_t *order = malloc((n + 1) * sizeof *order),
+		 *words = malloc((2 * (size_t)n + 1) * sizeof *words);
 	// first[t]: first node of time t; next[i]: the one after i
 	uint32_t *first = words, *next = words + n;
 	if (!order || !words) {

@@ -21,8 +21,8 @@ int yk_edit_replace(struct yk_work *, uint32_t arg, yk_id v);
 // because their seeds are operands.
 int yk_edit_clone(struct yk_work *, uint32_t node, const yk_id *in, yk_id *out);
 // Adds a node of one result, at the position in time of node `like`.
-int yk_edit_add(struct yk_work *, const struct yk_call *, const struct yk_value *, int stream, const char *cause,
-		uint32_t like, yk_id *out);
+int yk_edit_add(struct yk_work *, const struct yk_call *, const struct yk_value *, int stream,
+		const char *cause, uint32_t like, yk_id *out);
 // Marks a node as dead.
 void yk_edit_drop(struct yk_work *, uint32_t node);
 // Drops all nodes without readers.

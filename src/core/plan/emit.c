@@ -55,14 +55,16 @@ static uint64_t view_bytes(const struct yoke_view *v)
 
 // Does view i of the step, an operand, read the same memory as the operand before it that reads the
 // same value?
-static bool is_read_before(struct yk_work *w, const struct yk_step *s, const struct yk_built *b, uint32_t i)
+static bool is_read_before(struct yk_work *w, const struct yk_step *s, const struct yk_built *b,
+			   uint32_t i)
 {
 	if (i < b->op.nout || b->value[i] == YK_NIL)
 		return false;
 	uint32_t *viewed = &w->value[b->value[i]].viewed;
 	const uint32_t k = *viewed - 1 - s->view; // wraps where no operand of this step read it
 	*viewed = s->view + i + 1;
-	return k < i && b->view[k].offset == b->view[i].offset && view_bytes(&b->view[k]) == view_bytes(&b->view[i]);
+	return k < i && b->view[k].offset == b->view[i].offset &&
+	       view_bytes(&b->view[k]) == view_bytes(&b->view[i]);
 }
 
 void yk_ref_set(struct yk_work *w, struct yk_ref *ref, const struct yoke_view *v, yk_id value)
@@ -157,7 +159,9 @@ static int add_run(struct yk_work *w, uint32_t node, const struct yk_built *b)
 	err = choose(w, d, &s->op, s, why, sizeof why);
 	if (!err || w->replan)
 		return err;
-	const char *what = err == YOKE_ENOMEM ? "has no memory for a kernel" : err == YOKE_EDEVICE ? "failed" : "has no kernel";
+	const char *what = err == YOKE_ENOMEM  ? "has no memory for a kernel" :
+			   err == YOKE_EDEVICE ? "failed" :
+						 "has no kernel";
 	return yk_op_fail(&w->g, w->g.node[node].op, err, "%s %s: %s", d->id, what, why);
 }
 
@@ -167,8 +171,8 @@ static int add_transfer(struct yk_work *w, uint32_t node, struct yk_built *b)
 	const struct yk_node *n = &w->g.node[node];
 	yk_id x = w->g.arg[n->in];
 	struct yk_step *s;
-	int err = yk_build_copy(w, &w->g.value[x], &w->value[n->out].place, &w->value[x].place, false,
-				b);
+	int err = yk_build_copy(w, &w->g.value[x], &w->value[n->out].place, &w->value[x].place,
+				false, b);
 	if (!err)
 		err = yk_step_add(w, node, 2, &s);
 	if (err)

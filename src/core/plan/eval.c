@@ -46,7 +46,9 @@ static int evaluate(struct yoke_context *ctx, int n, yoke_tensor *const *t, bool
 	if (!pl)
 		return yk_error_last();
 	if (ctx->access.callbacks)
-		return yk_fail(YOKE_EINVAL, "eval: decompositions and gradients of ops record, they do not evaluate");
+		return yk_fail(
+			YOKE_EINVAL,
+			"eval: decompositions and gradients of ops record, they do not evaluate");
 	yk_work_begin(ctx, ctx->queues.steps);
 	yk_flight_wait(ctx);
 	yk_work_end(ctx, ctx->queues.steps, YK_WORK_WAIT, NULL, 0);

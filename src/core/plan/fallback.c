@@ -151,7 +151,8 @@ int yoke_fallbacks(int max, struct yoke_fallback *to)
 	if (!all)
 		err = yk_fail(YOKE_ENOMEM, "fallbacks: no memory for a list");
 	for (size_t i = 0; i < n && to && (int)i < max && !err; i++)
-		err = yk_sized_write_at(to, (int)i, sizeof *all, &all[i], "fallbacks", "yoke_fallback");
+		err = yk_sized_write_at(to, (int)i, sizeof *all, &all[i], "fallbacks",
+					"yoke_fallback");
 	free(all);
 	yk_leave(ctx);
 	return err ? err : (int)n;

@@ -34,7 +34,8 @@ static bool joins(const struct yk_op_def *row)
 }
 
 // Merges two sorted lists.
-static uint32_t merge(const struct yk_work *w, const struct yk_group *a, const struct yk_group *b, uint32_t *to)
+static uint32_t merge(const struct yk_work *w, const struct yk_group *a, const struct yk_group *b,
+		      uint32_t *to)
 {
 	uint32_t i = 0, k = 0, n = 0;
 	while (i < a->n || k < b->n)

@@ -20,10 +20,12 @@ static int no_memory(void)
 static int overwritten(const struct yk_leaf *l)
 {
 	const char *name = l->variable ? l->variable->name : NULL;
-	return yk_fail(YOKE_ERELEASED,
-		       "a value that was released by an earlier evaluation would have to be computed again, and the "
-		       "version of variable %s it was computed from has been overwritten since; keep it before eval, or "
-		       "pass it to eval; for a gradient, yoke_stop_grad what variables are assigned", name ? name : "(unnamed, or freed)");
+	return yk_fail(
+		YOKE_ERELEASED,
+		"a value that was released by an earlier evaluation would have to be computed again, and the "
+		"version of variable %s it was computed from has been overwritten since; keep it before eval, or "
+		"pass it to eval; for a gradient, yoke_stop_grad what variables are assigned",
+		name ? name : "(unnamed, or freed)");
 }
 
 // Notes what a leaf of the evaluation is at this time.
@@ -59,8 +61,8 @@ static int use_made(const struct yoke_context *ctx, struct yk_marks *m, const st
 
 // Finds the needed results of each node and returns the first needed node.  owed: pending
 // collectives are needed, too.
-static size_t find_needed(const struct yk_graph *g, struct yk_node_mark *mark, const struct yk_root *root, size_t roots,
-			  bool owed)
+static size_t find_needed(const struct yk_graph *g, struct yk_node_mark *mark,
+			  const struct yk_root *root, size_t roots, bool owed)
 {
 	size_t high = 0, low = g->nodes;
 	for (size_t k = g->settled; owed && k < g->nodes; k++) {
@@ -114,7 +116,8 @@ static int number_node(const struct yoke_context *ctx, struct yk_marks *m, uint3
 	if (!n->done)
 		return 0;
 	if (yk_is_ranks(n))
-		return yk_op_fail(g, n->op, YOKE_ERELEASED, "the ranks did it in an earlier evaluation, and its result "
+		return yk_op_fail(g, n->op, YOKE_ERELEASED,
+				  "the ranks did it in an earlier evaluation, and its result "
 				  "was not kept; keep it before eval, or pass it to eval");
 	if (!(yk_op_def(n->op)->flags & (YK_F_LEAF | YK_F_VIEW))) {
 		m->repeated++;
@@ -142,12 +145,13 @@ static bool is_fresh(const struct yoke_context *ctx)
 }
 
 // Does the graph hold the operations, connections, attributes and roots of the last evaluation?
-static bool is_repeated(const struct yoke_context *ctx, const struct yk_shapes *last, const struct yk_root *root,
-			size_t roots)
+static bool is_repeated(const struct yoke_context *ctx, const struct yk_shapes *last,
+			const struct yk_root *root, size_t roots)
 {
 	const struct yk_graph *g = &ctx->graph;
-	bool same = last->nodes && is_fresh(ctx) && g->nodes == last->nodes && g->args == last->args &&
-		    g->nattrs == last->attrs && ctx->leaves.n == last->leaves && roots == last->roots;
+	bool same = last->nodes && is_fresh(ctx) && g->nodes == last->nodes &&
+		    g->args == last->args && g->nattrs == last->attrs &&
+		    ctx->leaves.n == last->leaves && roots == last->roots;
 	for (size_t i = 0; i < roots && same; i++)
 		same = root[i].id == last->root[i];
 	for (size_t k = 0; k < g->nodes && same; k++)
@@ -157,11 +161,12 @@ static bool is_repeated(const struct yoke_context *ctx, const struct yk_shapes *
 }
 
 // Keeps the operations for is_repeated, if they qualify.
-static void keep_shapes(const struct yoke_context *ctx, struct yk_shapes *last, const struct yk_root *root,
-			size_t roots)
+static void keep_shapes(const struct yoke_context *ctx, struct yk_shapes *last,
+			const struct yk_root *root, size_t roots)
 {
 	const struct yk_graph *g = &ctx->graph;
-	if (!is_fresh(ctx) || yk_grow(&last->node, &last->node_cap, g->nodes, sizeof *last->node) < 0 ||
+	if (!is_fresh(ctx) ||
+	    yk_grow(&last->node, &last->node_cap, g->nodes, sizeof *last->node) < 0 ||
 	    yk_grow(&last->arg, &last->arg_cap, g->args + 1, sizeof *last->arg) < 0 ||
 	    yk_grow(&last->attr, &last->attr_cap, g->nattrs + 1, sizeof *last->attr) < 0 ||
 	    yk_grow(&last->root, &last->root_cap, roots + 1, sizeof *last->root) < 0)
@@ -219,11 +224,13 @@ int yk_mark(struct yoke_context *ctx, struct yk_marks *m, const struct yk_root *
 	    yk_grow(&m->node, &m->node_cap, g->nodes + 1, sizeof *m->node) < 0 ||
 	    yk_grow(&m->made, &m->made_cap, g->nodes + 1, sizeof *m->made) < 0 ||
 	    yk_grow(&m->leaf, &m->leaf_cap, ctx->leaves.n + 1, sizeof *m->leaf) < 0 ||
-	    yk_grow(&m->leaf_index, &m->leaf_index_cap, ctx->leaves.n + 1, sizeof *m->leaf_index) < 0)
+	    yk_grow(&m->leaf_index, &m->leaf_index_cap, ctx->leaves.n + 1, sizeof *m->leaf_index) <
+		    0)
 		return no_memory();
 	for (size_t i = had; i < m->mark_cap; i++)
 		m->mark[i] = (struct yk_node_mark){ .index = YK_NIL };
-	memset(m->leaf_index + leaf_indices, 0xff, (m->leaf_index_cap - leaf_indices) * sizeof *m->leaf_index);
+	memset(m->leaf_index + leaf_indices, 0xff,
+	       (m->leaf_index_cap - leaf_indices) * sizeof *m->leaf_index);
 	size_t k = find_needed(g, m->mark, root, roots, g->owed && !ctx->mode.eager);
 	for (; k < g->nodes && !err; k++)
 		if (m->mark[k].need)
@@ -256,8 +263,8 @@ static uint32_t *leaf_words(const struct yoke_context *ctx, uint32_t *w,
 {
 	const struct yk_leaf *leaf = &ctx->leaves.at[at];
 	const bool host = leaf->kind == YK_LEAF_STORAGE && yk_lies_on_host(leaf->storage);
-	*w++ = leaf->kind | (uint32_t)v->dtype << 8 | (uint32_t)v->rank << 16 | (uint32_t)host << 24 |
-	       (uint32_t)yk_is_skewed(leaf) << 25;
+	*w++ = leaf->kind | (uint32_t)v->dtype << 8 | (uint32_t)v->rank << 16 |
+	       (uint32_t)host << 24 | (uint32_t)yk_is_skewed(leaf) << 25;
 	if (leaf->kind != YK_LEAF_STORAGE) {
 		*w++ = (uint32_t)leaf->ordinal;
 		*w++ = (uint32_t)(leaf->ordinal >> 32);
@@ -280,8 +287,9 @@ static uint32_t *root_words(const struct yoke_context *ctx, const struct yk_mark
 }
 
 // Is the key that was made from these marks also that of this evaluation?
-static bool is_key_of(const struct yoke_context *ctx, const struct yk_marks *m, const struct yk_root *root,
-		      size_t roots, uint32_t settings, const struct yk_key *key)
+static bool is_key_of(const struct yoke_context *ctx, const struct yk_marks *m,
+		      const struct yk_root *root, size_t roots, uint32_t settings,
+		      const struct yk_key *key)
 {
 	const struct yk_graph *g = &ctx->graph;
 	uint32_t word[LEAF_WORDS];

@@ -35,8 +35,8 @@ struct yk_marks {
 	uint32_t *node;    // by index of a mark
 	uint32_t *leaf;    // leaves by first use: indices of the context's leaves
 	uint32_t *leaf_index; // by the context's leaf: its index in `leaf`
-	uint32_t *made;    // by index of a mark: 0, or its needed results (yk_result_bit) if all are
-			   // computed: they are leaves, and the node is not computed again
+	uint32_t *made; // by index of a mark: 0, or its needed results (yk_result_bit) if all are
+			// computed: they are leaves, and the node is not computed again
 	size_t nodes, leaves, values;
 	size_t numbers;         // leaves that are host scalars
 	bool failed, uploads;   // a leaf's storage has failed; is still being uploaded
@@ -66,7 +66,8 @@ struct yk_root {
 // a needed value was computed from a version of a variable that has since been overwritten.
 int yk_mark(struct yoke_context *, struct yk_marks *, const struct yk_root *, size_t roots);
 void yk_marks_fini(struct yk_marks *);
-// The key of the marked nodes; only leaves and roots are looked at where the marks are those of the key.
+// The key of the marked nodes; only leaves and roots are looked at where the marks are those of the
+// key.
 int yk_key_make(struct yoke_context *, struct yk_marks *, const struct yk_root *, size_t roots,
 		uint32_t settings, struct yk_key *);
 enum {

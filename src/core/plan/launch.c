@@ -120,7 +120,8 @@ static void predict(const struct launch *l)
 {
 	struct yk_pool_stats pool;
 	yk_pool_stats(l->ctx->device->pool, &pool);
-	note_max(&l->ctx->stats.predicted_peak, pool.allocated_bytes.current + yk_plan_bytes(l->ctx, l->p));
+	note_max(&l->ctx->stats.predicted_peak,
+		 pool.allocated_bytes.current + yk_plan_bytes(l->ctx, l->p));
 	note_max(&l->ctx->stats.activations, l->p->layout.activations);
 	note_max(&l->ctx->stats.workspace, l->p->layout.workspace);
 }
@@ -272,7 +273,9 @@ static int run_step(struct launch *l, struct yk_step *s)
 	case YK_STEP_UP:
 	case YK_STEP_DOWN: return transfer(l, s);
 	case YK_STEP_NUMBERS: return write_numbers(l, s);
-	case YK_STEP_RANKS: return ops->run(q->handle, s->handle, s->on_device ? bind_op(l, s) : bind_host(l, s));
+	case YK_STEP_RANKS:
+		return ops->run(q->handle, s->handle,
+				s->on_device ? bind_op(l, s) : bind_host(l, s));
 	}
 	return ops->run(q->handle, s->handle, bind_op(l, s));
 }
@@ -306,8 +309,9 @@ static void step_failed(struct launch *l, size_t at, int code, bool had, bool re
 	const struct yk_device *d = ctx->stream[s->stream].device;
 	char step[700], where[800], why[600];
 	yk_step_text(l->pl, s, step, sizeof step);
-	snprintf(where, sizeof where, "evaluation %llu, %s %zu of %zu, %s", (unsigned long long)ctx->stats.evals,
-		 replay ? "replay from step" : "step", at, l->p->steps, step);
+	snprintf(where, sizeof where, "evaluation %llu, %s %zu of %zu, %s",
+		 (unsigned long long)ctx->stats.evals, replay ? "replay from step" : "step", at,
+		 l->p->steps, step);
 	// before later calls on a lost device fail, too
 	yk_backend_detail(had, code, why, sizeof why);
 	if (!yk_settle_at(ctx, where)) { // the call itself failed, not an earlier step
@@ -329,15 +333,16 @@ static void keep_made(struct yoke_context *ctx, const struct yk_root *r, struct 
 	if (v->made != YK_NIL || n->op == YK_LEAF)
 		return;
 	v->made = (uint32_t)ctx->leaves.n;
-	ctx->leaves.at[ctx->leaves.n++] = (struct yk_leaf){ .kind = YK_LEAF_STORAGE,
-						     .dtype = v->dtype,
-						     .id = r->id,
-						     .storage = s,
-						     .handle = r->handle && r->handle->kind == YK_VARIABLE ?
-								       yk_handle(r->handle) : NULL,
-						     .op = n->op,
-						     .path = n->scope,
-						     .former = YK_NIL };
+	ctx->leaves.at[ctx->leaves.n++] = (struct yk_leaf){
+		.kind = YK_LEAF_STORAGE,
+		.dtype = v->dtype,
+		.id = r->id,
+		.storage = s,
+		.handle = r->handle && r->handle->kind == YK_VARIABLE ? yk_handle(r->handle) : NULL,
+		.op = n->op,
+		.path = n->scope,
+		.former = YK_NIL
+	};
 	s->refs++;
 	s->leaves++;
 }
@@ -473,7 +478,9 @@ static int wait_for_others(struct launch *l, const struct yk_step *s)
 		else if (!(err = yk_event_try(l->ctx->queues.steps, &start)))
 			earlier = start;
 		if (!err)
-			err = host || (earlier && earlier->queue == q) ? yk_event_sync(earlier) : yk_event_before(earlier, q);
+			err = host || (earlier && earlier->queue == q) ?
+				      yk_event_sync(earlier) :
+				      yk_event_before(earlier, q);
 		yk_event_unref(start);
 	}
 	if (host) {
@@ -554,8 +561,8 @@ static struct yk_graph_of *graph_of(struct launch *l, bool had)
 			  0;
 	if (err) {
 		yk_backend_detail(had, err, why, sizeof why);
-		yk_log(YOKE_LOG_DEBUG, "plan", "%s: %zu steps are not recorded as a graph: %s", l->ctx->device->id,
-		       l->p->steps, why);
+		yk_log(YOKE_LOG_DEBUG, "plan", "%s: %zu steps are not recorded as a graph: %s",
+		       l->ctx->device->id, l->p->steps, why);
 		r->off = true;
 	}
 	return g && g->graph ? g : NULL;
@@ -630,7 +637,8 @@ static void drain_streams(struct launch *l, size_t from)
 
 // Marks events after the run on the steps' queue and on the other streams it uses; failures stay
 // with the queues.  written: their serials.
-static void mark_streams(struct launch *l, struct yk_event *done[YK_STREAMS], uint64_t written[YK_STREAMS])
+static void mark_streams(struct launch *l, struct yk_event *done[YK_STREAMS],
+			 uint64_t written[YK_STREAMS])
 {
 	if (yk_event_try(l->ctx->queues.steps, &done[YK_STREAM_DEVICE]) < 0)
 		done[YK_STREAM_DEVICE] = NULL;

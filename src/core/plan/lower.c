@@ -164,7 +164,8 @@ static bool view_place(const struct yk_work *w, const struct yk_call *c,
 	case YK_BITCAST:
 		// memory of the application is aligned at least to its own elements
 		return !yk_is_number(w, x->base) &&
-		       (yk_maker(&w->g, x->base)->op != YK_LEAF || yoke_dtype_size(out->dtype) <= w->align) &&
+		       (yk_maker(&w->g, x->base)->op != YK_LEAF ||
+			yoke_dtype_size(out->dtype) <= w->align) &&
 		       resize(v, size, to);
 	}
 	return true; // the same location
@@ -305,8 +306,8 @@ static void drop_last(struct yk_graph *g)
 	g->nodes--;
 }
 
-int yk_lower_try(struct yk_work *w, const struct yk_call *c, uint32_t nout, const struct yk_value *outs,
-		 int device, const char *cause, yk_id *out)
+int yk_lower_try(struct yk_work *w, const struct yk_call *c, uint32_t nout,
+		 const struct yk_value *outs, int device, const char *cause, yk_id *out)
 {
 	struct yk_built b = { 0 };
 	struct yk_graph *g = &w->g;
@@ -452,12 +453,15 @@ static yk_id simpler(const struct yk_work *w, const struct yk_call *c,
 
 const char yk_placed[] = "kept in the host's memory";
 
-static int lower_leaf(struct yk_work *w, const struct yk_call *c, const struct yk_value *v, yk_id *out)
+static int lower_leaf(struct yk_work *w, const struct yk_call *c, const struct yk_value *v,
+		      yk_id *out)
 {
 	const struct yk_storage *s =
 		c->op == YK_LEAF ? w->ctx->leaves.at[w->marks->leaf[c->attr[0].i]].storage : NULL;
 	const bool host = s && yk_lies_on_host(s);
-	const char *cause = !host ? NULL : yk_is_hosts(w->ctx, yk_bytes_of_value(v)) ? yk_too_large : yk_placed;
+	const char *cause = !host ? NULL :
+			    yk_is_hosts(w->ctx, yk_bytes_of_value(v)) ? yk_too_large :
+			    yk_placed;
 	int err = yk_node_add(w, c, 1, v, host, cause, out);
 	return err ? err : merge_equal(w, out);
 }
@@ -501,7 +505,8 @@ static int lower_call(struct yk_work *w, const struct yk_call *c, uint32_t nout,
 					  w->ctx->device->id,
 					  yk_describe(&outs[0], text));
 		}
-		err = yk_lower_try(w, c, nout, outs, YK_STREAM_CPU, "the device does not take it", out);
+		err = yk_lower_try(w, c, nout, outs, YK_STREAM_CPU, "the device does not take it",
+				   out);
 		if (err)
 			return err < 0 ? err : 0;
 	}
@@ -510,8 +515,8 @@ static int lower_call(struct yk_work *w, const struct yk_call *c, uint32_t nout,
 			  yk_describe(&outs[0], text));
 }
 
-int yk_lower_on(struct yk_work *w, const struct yk_call *c, uint32_t nout, const struct yk_value *outs,
-		int device, const char *cause, yk_id *out)
+int yk_lower_on(struct yk_work *w, const struct yk_call *c, uint32_t nout,
+		const struct yk_value *outs, int device, const char *cause, yk_id *out)
 {
 	char text[160];
 	yk_id first;
@@ -558,7 +563,8 @@ int yk_lower_node(struct yk_work *w, const struct yk_call *c, uint32_t nout,
 		if (aligned)
 			return aligned < 0 ? aligned : 0;
 	}
-	if ((c->op == YK_LIST_MAP || c->op == YK_LIST_REDUCE) && device == YK_STREAM_DEVICE && reads_placed(w, c))
+	if ((c->op == YK_LIST_MAP || c->op == YK_LIST_REDUCE) && device == YK_STREAM_DEVICE &&
+	    reads_placed(w, c))
 		return yk_lower_on(w, c, nout, outs, YK_STREAM_CPU, yk_placed, out);
 	if (nout > 1 && yk_has_parts(&w->g, c->op, c->in, c->attr)) {
 		yk_id first;
@@ -588,14 +594,16 @@ static int settle_root(struct yk_work *w, const struct yk_tensor *handle, yk_id 
 		return err;
 	const struct yk_location *p = &w->value[*v].place;
 	const struct yk_value *x = &w->g.value[*v], *base = &w->g.value[p->base];
-	if (yk_is_number(w, p->base) || p->offset || yk_bytes_of_value(x) != yk_bytes_of_value(base) ||
+	if (yk_is_number(w, p->base) || p->offset ||
+	    yk_bytes_of_value(x) != yk_bytes_of_value(base) ||
 	    !yk_is_dense(x->rank, x->dims, p->stride))
 		return yk_lower_dense(w, *v, device, v);
 	return 0;
 }
 
 // Lowers the existing results of a node as leaves.
-static int lower_made(struct yk_work *w, const struct yk_node *n, uint32_t wanted, uint32_t *leaves, yk_id *map)
+static int lower_made(struct yk_work *w, const struct yk_node *n, uint32_t wanted, uint32_t *leaves,
+		      yk_id *map)
 {
 	const struct yk_graph *g = &w->ctx->graph;
 	int err = 0;
@@ -631,7 +639,8 @@ int yk_lower(struct yk_work *w)
 		w->g.site = n->site;
 		w->lowering.recorded = (uint32_t)k;
 		if (m->made[k]) {
-			err = lower_made(w, n, m->made[k], &leaves, &map[yk_number_of(m, g, n->out)]);
+			err = lower_made(w, n, m->made[k], &leaves,
+					 &map[yk_number_of(m, g, n->out)]);
 			continue;
 		}
 		for (uint32_t i = 0; i < n->nin; i++) {
@@ -650,7 +659,8 @@ int yk_lower(struct yk_work *w)
 			leaves++;
 		}
 		yk_warmup_at("tests", "operations", k + 1, m->nodes);
-		err = yk_lower_node(w, &c, n->nout, &g->value[n->out], 0, &map[yk_number_of(m, g, n->out)]);
+		err = yk_lower_node(w, &c, n->nout, &g->value[n->out], 0,
+				    &map[yk_number_of(m, g, n->out)]);
 	}
 	for (size_t i = 0; i < w->roots && !err; i++) {
 		yk_id v = w->root[i].id;

@@ -85,7 +85,8 @@ static bool reads_ranks(const struct yk_work *w, const struct yk_group *q)
 		for (uint32_t a = 0; a < m->nin && !any; a++) {
 			if (g->arg[m->in + a] == YK_NIL)
 				continue;
-			const struct yk_node *by = yk_maker(g, w->value[g->arg[m->in + a]].place.base);
+			const struct yk_node *by =
+				yk_maker(g, w->value[g->arg[m->in + a]].place.base);
 			if (by->op == YK_TRANSFER)
 				by = yk_maker(g, w->value[g->arg[by->in]].place.base);
 			any = yk_is_ranks(by);
@@ -154,7 +155,9 @@ static void early_updates(const struct yk_work *w, const uint32_t *order, uint32
 	}
 	uint32_t k = 0;
 	for (uint32_t i = n; i-- > 0;) {
-		uint32_t after = is_update(w, &w->schedule.group[order[i]]) ? last_required(w, pos, order[i]) : i;
+		uint32_t after = is_update(w, &w->schedule.group[order[i]]) ?
+					 last_required(w, pos, order[i]) :
+					 i;
 		next[i] = YK_NIL;
 		if (after < i) {
 			next[i] = first[after];
@@ -225,7 +228,8 @@ static int find_needs(struct schedule *s, uint32_t to)
 			yk_id v = g->arg[m->in + a];
 			if (v == YK_NIL)
 				continue;
-			uint32_t maker = maker_of(g, v), base = g->value[w->value[v].place.base].node;
+			uint32_t maker = maker_of(g, v),
+				 base = g->value[w->value[v].place.base].node;
 			err = follow(s, maker, to);
 			if (!err && base != maker)
 				err = follow(s, base, to);
@@ -334,7 +338,9 @@ static bool rank_beside(struct schedule *s, const uint32_t *order)
 	for (uint32_t i = 0; i < s->n; i++) {
 		const struct yk_node *n = node_of(s, i);
 		if (n->op == YK_TRANSFER && n->stream == YK_STREAM_CPU) {
-			uint32_t maker = w->node[w->g.value[w->value[w->g.arg[n->in]].place.base].node].group;
+			uint32_t maker =
+				w->node[w->g.value[w->value[w->g.arg[n->in]].place.base].node]
+					.group;
 			s->rank[i] = maker == YK_NIL ? 0 : s->rank[s->number[maker]];
 		} else if (n->stream == YK_STREAM_CPU) {
 			s->rank[i] += AHEAD;
@@ -364,7 +370,9 @@ static void rank_ranks(struct schedule *s)
 		if (!yk_is_ranks(n) && !is_for_ranks(w, n))
 			continue;
 		for (uint32_t a = 0; a < n->nin; a++) {
-			const uint32_t by = w->node[w->g.value[w->value[w->g.arg[n->in + a]].place.base].node].group;
+			const uint32_t by =
+				w->node[w->g.value[w->value[w->g.arg[n->in + a]].place.base].node]
+					.group;
 			if (by != YK_NIL && s->rank[s->number[by]] > rank)
 				rank = s->rank[s->number[by]];
 		}

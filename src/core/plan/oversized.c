@@ -77,7 +77,8 @@ static int operand_axis(const struct yk_work *w, const struct yk_call *c, const 
 	if (flags & YK_F_REDUCE)
 		return reduced_axis(c, x, axis);
 	if (flags & YK_F_MAP) // some maps use the element's index
-		return c->op == YK_IOTA || c->op == YK_RAND_BITS ? CANNOT : broadcast_axis(x, y, axis);
+		return c->op == YK_IOTA || c->op == YK_RAND_BITS ? CANNOT :
+								   broadcast_axis(x, y, axis);
 	switch (c->op) {
 	case YK_CONTIGUOUS: return axis;
 	case YK_MATMUL:
@@ -90,7 +91,10 @@ static int operand_axis(const struct yk_work *w, const struct yk_call *c, const 
 	case YK_SOFTMAX_BACKWARD: return axis < y->rank - 1 ? axis : CANNOT;
 	case YK_LAYER_NORM:
 	case YK_RMS_NORM: return i ? WHOLE : axis < y->rank - 1 ? axis : CANNOT;
-	case YK_GATHER: return c->attr[0].i || axis >= w->g.value[c->in[1]].rank ? CANNOT : i ? axis : WHOLE;
+	case YK_GATHER:
+		return c->attr[0].i || axis >= w->g.value[c->in[1]].rank ? CANNOT :
+		       i ? axis :
+		       WHOLE;
 	}
 	return CANNOT;
 }
@@ -156,7 +160,8 @@ static const struct yk_joined *joined_as(const struct yk_work *w, yk_id v, int a
 }
 
 // Rows at .. at + n - 1 of v along an axis, on the device unless they are too large for it.
-static int slice(struct yk_work *w, yk_id v, int axis, int64_t step, int64_t at, int64_t n, yk_id *out)
+static int slice(struct yk_work *w, yk_id v, int axis, int64_t step, int64_t at, int64_t n,
+		 yk_id *out)
 {
 	const struct yk_joined *j = joined_as(w, v, axis, step);
 	if (j) {
@@ -171,14 +176,16 @@ static int slice(struct yk_work *w, yk_id v, int axis, int64_t step, int64_t at,
 		a[part.rank + i].i = 1;
 		a[2 * part.rank + i].i = part.dims[i];
 	}
-	struct yk_call c = { .op = YK_SLICE, .nin = 1, .in = &v, .nattr = 3u * part.rank, .attr = a };
+	struct yk_call c = {
+		.op = YK_SLICE, .nin = 1, .in = &v, .nattr = 3u * part.rank, .attr = a
+	};
 	int err = yk_lower_view(w, &c, &part, out);
 	return err || yk_is_too_large(w, *out) ? err : yk_lower_on_device(w, *out, 0, out);
 }
 
 // One slice of each result.
-static int compute_slice(struct yk_work *w, const struct yk_call *c, uint32_t nout, const struct yk_value *outs,
-		 const struct cut *cut, int64_t at, yk_id *out)
+static int compute_slice(struct yk_work *w, const struct yk_call *c, uint32_t nout,
+			 const struct yk_value *outs, const struct cut *cut, int64_t at, yk_id *out)
 {
 	int64_t n = cut->rows - at < cut->step ? cut->rows - at : cut->step;
 	struct yk_value *part = malloc(nout * sizeof *part);
@@ -212,8 +219,8 @@ static int compute_slice(struct yk_work *w, const struct yk_call *c, uint32_t no
 	return err;
 }
 
-static int join(struct yk_work *w, const struct cut *cut, const struct yk_value *whole, yk_id *slices,
-		uint32_t n, yk_id *out)
+static int join(struct yk_work *w, const struct cut *cut, const struct yk_value *whole,
+		yk_id *slices, uint32_t n, yk_id *out)
 {
 	int device = yk_is_hosts(w->ctx, yk_bytes_of_value(whole));
 	yk_id *in = yk_arena_alloc(&w->plan->memory, n * sizeof *in);
@@ -264,10 +271,11 @@ int yk_lower_large(struct yk_work *w, const struct yk_call *c, uint32_t nout,
 		return in_slices(w, c, nout, outs, &cut, out);
 	}
 	if (yk_strict())
-		return yk_op_fail(&w->g, c->op, YOKE_EUNSUPPORTED,
-				  "%s, or what it is made of, is larger than the largest allocation of %s "
-				  "(%llu bytes), and YOKE_STRICT forbids the CPU",
-				  yk_describe(outs, text), id, (unsigned long long)yk_largest(w->ctx));
+		return yk_op_fail(
+			&w->g, c->op, YOKE_EUNSUPPORTED,
+			"%s, or what it is made of, is larger than the largest allocation of %s "
+			"(%llu bytes), and YOKE_STRICT forbids the CPU",
+			yk_describe(outs, text), id, (unsigned long long)yk_largest(w->ctx));
 	if (!pl->attempt.large_logged)
 		yk_warn("plan", "%s of %s, or its operand, is larger than the largest allocation "
 			"of %s (%llu bytes): the CPU computes it (logged "

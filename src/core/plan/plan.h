@@ -17,7 +17,14 @@ struct yk_ref { // location of a view's bytes
 
 // NUMBERS: writes plan->number; the first step of a plan that can be recorded.  RANKS: a collective
 // operation, run by the ranks queue on host addresses unless on_device.
-enum yk_step_kind { YK_STEP_RUN, YK_STEP_FILL, YK_STEP_DOWN, YK_STEP_UP, YK_STEP_NUMBERS, YK_STEP_RANKS };
+enum yk_step_kind {
+	YK_STEP_RUN,
+	YK_STEP_FILL,
+	YK_STEP_DOWN,
+	YK_STEP_UP,
+	YK_STEP_NUMBERS,
+	YK_STEP_RANKS
+};
 enum { YK_STEP_RANKS_CODE = 0x8000 }; // plus the op's number: the op code of the step
 extern const char *const yk_step_kind_name[]; // for all kinds but RUN
 

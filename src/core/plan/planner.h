@@ -57,7 +57,8 @@ struct yk_launch_scratch { // arrays that launches reuse (launch.c)
 	struct yk_event **event;           // for other streams
 	struct yk_spot *spot;              // locations of blocks
 	uint64_t *scalar;                  // bits of scalars
-	size_t chunk_cap[YK_STREAMS], storage_cap, root_storage_cap, event_cap, spot_cap, scalar_cap;
+	size_t chunk_cap[YK_STREAMS], storage_cap, root_storage_cap, event_cap, spot_cap,
+		scalar_cap;
 };
 
 struct yk_fallbacks { // fallback.c

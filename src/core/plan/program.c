@@ -100,7 +100,8 @@ static uint16_t read(struct program *p, yk_id v, int rank, const int64_t *dims)
 			for (int i = 0; i < rank; i++)
 				elements *= dims[i];
 				// a clone of a member may come after its reader
-			if ((uint32_t)k >= p->done || x->dtype != b->dtype || at->offset != bp->offset || yk_count(b) != elements ||
+			if ((uint32_t)k >= p->done || x->dtype != b->dtype ||
+			    at->offset != bp->offset || yk_count(b) != elements ||
 			    !yk_restride(b->rank, b->dims, bp->stride, rank, dims, own)) {
 				p->full = true;
 				return 0;

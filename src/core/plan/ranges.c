@@ -84,8 +84,8 @@ static int check_numbers(const struct yk_planner *pl)
 						yk_path_name(&ctx->scopes.paths, n->scope),
 						leaf->scalar->scalar, yoke_dtype_name(leaf->dtype));
 		}
-		return yk_fail(YOKE_ERANGE, "the host scalar %.9g is no number of %s", leaf->scalar->scalar,
-			       yoke_dtype_name(leaf->dtype));
+		return yk_fail(YOKE_ERANGE, "the host scalar %.9g is no number of %s",
+			       leaf->scalar->scalar, yoke_dtype_name(leaf->dtype));
 	}
 	return 0;
 }
@@ -127,11 +127,12 @@ int yk_check_leaves(const struct yk_planner *pl, const struct yk_plan *p)
 		if (!p->layout.leaf_bytes[i] || (there && s->bytes >= p->layout.leaf_bytes[i] &&
 				    (yk_is_wrapped(s) || yk_storage_at(s) % YK_ALIGN == 0)))
 			continue;
-		return yk_fail(YOKE_EINVAL,
-			       "the cached plan needs %llu bytes, aligned to %d, in leaf %zu, which has "
-			       "%llu: an error of yoke; YOKE_PLAN_MAX=0 plans anew",
-			       (unsigned long long)p->layout.leaf_bytes[i], YK_ALIGN, i,
-			       (unsigned long long)(there ? s->bytes : 0));
+		return yk_fail(
+			YOKE_EINVAL,
+			"the cached plan needs %llu bytes, aligned to %d, in leaf %zu, which has "
+			"%llu: an error of yoke; YOKE_PLAN_MAX=0 plans anew",
+			(unsigned long long)p->layout.leaf_bytes[i], YK_ALIGN, i,
+			(unsigned long long)(there ? s->bytes : 0));
 	}
 	return 0;
 }

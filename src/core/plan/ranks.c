@@ -22,10 +22,12 @@ static bool is_on_device(const struct yk_work *w, int op)
 // The stream that owns the operands' memory.
 static int stream_for(const struct yk_work *w, int op)
 {
-	return w->ctx->device == w->ctx->cpu || is_on_device(w, op) ? YK_STREAM_DEVICE : YK_STREAM_CPU;
+	return w->ctx->device == w->ctx->cpu || is_on_device(w, op) ? YK_STREAM_DEVICE :
+								      YK_STREAM_CPU;
 }
 
-int yk_lower_ranks(struct yk_work *w, const struct yk_call *c, uint32_t nout, const struct yk_value *outs, yk_id *out)
+int yk_lower_ranks(struct yk_work *w, const struct yk_call *c, uint32_t nout,
+		   const struct yk_value *outs, yk_id *out)
 {
 	const int home = stream_for(w, c->op);
 	struct yk_call brought = *c;
@@ -48,7 +50,8 @@ int yk_lower_ranks(struct yk_work *w, const struct yk_call *c, uint32_t nout, co
 	// a constant instead of the send's result 0, whose readers would wait for its arrival
 	const union yoke_attr zero[] = { { .i = yoke_f32 }, { .i = 0 } };
 	const struct yk_value number = { .dtype = yoke_f32 };
-	return yk_lower_node(w, &(struct yk_call){ .op = YK_CONST, .nattr = 2, .attr = zero }, 1, &number, home, out);
+	return yk_lower_node(w, &(struct yk_call){ .op = YK_CONST, .nattr = 2, .attr = zero }, 1,
+			     &number, home, out);
 }
 
 int yk_emit_ranks(struct yk_work *w, uint32_t node, struct yk_built *b)

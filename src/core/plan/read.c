@@ -26,7 +26,8 @@ static struct yk_queue *download_queue(const struct yk_storage *s, struct yk_eve
 		return ctx->queues.steps;
 	if (s->up)
 		*after = s->up;
-	else if (s->written[YK_STREAM_DEVICE] && done && s->written[YK_STREAM_DEVICE] <= done->serial)
+	else if (s->written[YK_STREAM_DEVICE] && done &&
+		 s->written[YK_STREAM_DEVICE] <= done->serial)
 		*after = done;
 	return *after ? ctx->queues.down : ctx->queues.steps;
 }
@@ -45,7 +46,8 @@ static void wait_separately(struct yoke_context *ctx, struct yk_queue *q, struct
 
 // Enqueues the copy and waits for it and for all work before it.  On failure `why` has a message,
 // or is empty if the queue of the steps reports it.
-static int fetch(struct yk_storage *s, uint64_t from, void *to, uint64_t bytes, char *why, size_t cap)
+static int fetch(struct yk_storage *s, uint64_t from, void *to, uint64_t bytes, char *why,
+		 size_t cap)
 {
 	struct yoke_context *ctx = s->ctx;
 	struct yk_event *after;
@@ -59,8 +61,8 @@ static int fetch(struct yk_storage *s, uint64_t from, void *to, uint64_t bytes, 
 		wait_separately(ctx, q, after);
 	yk_work_begin(ctx, q);
 	if (!err)
-		err = q->device->ops->get(q->handle, s->buffer->block->segment, yk_storage_at(s) + from, to,
-					  bytes);
+		err = q->device->ops->get(q->handle, s->buffer->block->segment,
+					  yk_storage_at(s) + from, to, bytes);
 	*why = 0;
 	if (err)
 		yk_backend_detail(had, err, why, cap);
@@ -90,8 +92,8 @@ static int download(const struct yk_tensor *t, uint64_t from, void *to, uint64_t
 	if (err && !*why)
 		return yk_failure_report(ctx);
 	if (err) { // stored, not reported: a lost device fails on every queue
-		yk_failure_set(ctx, err, "read: %llu bytes from %s: %s", (unsigned long long)bytes, ctx->device->id,
-			       why);
+		yk_failure_set(ctx, err, "read: %llu bytes from %s: %s", (unsigned long long)bytes,
+			       ctx->device->id, why);
 		return yk_failure_report(ctx);
 	}
 	ctx->stats.bytes_down += bytes;
@@ -102,14 +104,16 @@ static int download(const struct yk_tensor *t, uint64_t from, void *to, uint64_t
 static int evaluate_pending(struct yk_tensor *t, yoke_tensor *handle, const char *call)
 {
 	if (t->kind == YK_HOST_SCALAR || t->kind == YK_LITERAL)
-		return yk_fail(YOKE_EINVAL, "%s: takes a tensor, not a host scalar or literal", call);
+		return yk_fail(YOKE_EINVAL, "%s: takes a tensor, not a host scalar or literal",
+			       call);
 	yk_settle(t->ctx);
 	if (yk_is_pending(t) || t->storage->failed)
 		return yk_evaluate(t->ctx, 1, &handle);
 	return 0;
 }
 
-static int read_tensor(struct yk_tensor *t, yoke_tensor *handle, uint64_t from, void *to, size_t bytes)
+static int read_tensor(struct yk_tensor *t, yoke_tensor *handle, uint64_t from, void *to,
+		       size_t bytes)
 {
 	if (!to && bytes)
 		return yk_fail(YOKE_EINVAL, "read: nowhere to put %zu bytes", bytes);
@@ -158,9 +162,11 @@ int yoke_read(yoke_tensor *handle, void *to, size_t bytes)
 	struct yoke_context *ctx = t->ctx;
 	int err = bytes ? yk_require(to, "memory to read into") : 0;
 	if (!err)
-		err = bytes == yk_bytes_of(t) ? read_tensor(t, handle, 0, to, bytes) :
-					    yk_fail(YOKE_ESHAPE, "read: the value has %zu bytes, got room for %zu",
-						    yk_bytes_of(t), bytes);
+		err = bytes == yk_bytes_of(t) ?
+			      read_tensor(t, handle, 0, to, bytes) :
+			      yk_fail(YOKE_ESHAPE,
+				      "read: the value has %zu bytes, got room for %zu",
+				      yk_bytes_of(t), bytes);
 	yk_leave(ctx);
 	return err;
 }
@@ -172,9 +178,10 @@ int yk_read_part(yoke_tensor *handle, uint64_t from, void *to, size_t bytes)
 		return yk_error_last();
 	struct yoke_context *ctx = t->ctx;
 	const size_t all = yk_bytes_of(t);
-	int err = from <= all && bytes <= all - from ? read_tensor(t, handle, from, to, bytes) :
-						       yk_fail(YOKE_ERANGE, "read: %zu bytes from %llu on, of a value of %zu",
-							       bytes, (unsigned long long)from, all);
+	int err = from <= all && bytes <= all - from ?
+			  read_tensor(t, handle, from, to, bytes) :
+			  yk_fail(YOKE_ERANGE, "read: %zu bytes from %llu on, of a value of %zu",
+				  bytes, (unsigned long long)from, all);
 	yk_leave(ctx);
 	return err;
 }

@@ -65,7 +65,8 @@ static void find_passes(struct recomputation *r)
 		const struct yk_node *n = &g->node[k];
 		bool back = recorded_back(w, k);
 		for (uint32_t a = 0; a < n->nin && !back; a++)
-			back = g->arg[n->in + a] != YK_NIL && r->back[g->value[g->arg[n->in + a]].node];
+			back = g->arg[n->in + a] != YK_NIL &&
+			       r->back[g->value[g->arg[n->in + a]].node];
 		r->back[k] = back;
 		r->pos[k] = YK_NIL;
 		if (!back && yk_computes(w, k)) {
@@ -181,7 +182,8 @@ static uint64_t cut(struct cuts *c, uint64_t budget)
 			}
 	}
 	uint64_t largest = 0;
-	for (uint32_t k = c->n - 1; c->cost[c->n - 1] != UINT64_MAX && k != YK_NIL; k = c->from[k]) {
+	for (uint32_t k = c->n - 1; c->cost[c->n - 1] != UINT64_MAX && k != YK_NIL;
+	     k = c->from[k]) {
 		uint64_t bytes = between(c, c->from[k], k);
 		largest = bytes > largest ? bytes : largest;
 	}
@@ -213,7 +215,8 @@ static int find_segments(struct recomputation *r)
 	c.at = malloc((r->nfwd + (size_t)1) * sizeof *c.at);
 	c.from = malloc((r->nfwd + (size_t)1) * sizeof *c.from);
 	c.cost = malloc((r->nfwd + (size_t)1) * sizeof *c.cost);
-	int err = c.at && c.from && c.cost ? find_places(&c) : yk_fail(YOKE_ENOMEM, "no memory to plan");
+	int err = c.at && c.from && c.cost ? find_places(&c) :
+					     yk_fail(YOKE_ENOMEM, "no memory to plan");
 	for (int i = 0; i < BUDGETS && !err; i++) {
 		budget -= budget / 5;
 		uint64_t bytes = cut(&c, budget);
@@ -369,8 +372,8 @@ static int recompute_init(struct recomputation *r)
 	r->last = malloc(values * sizeof *r->last);
 	if (!r->order)
 		return YOKE_ENOMEM;
-	if (!r->fwd || !r->pos || !r->back || !r->need || !r->seg || !r->end || !r->cross || !r->stash ||
-	    !r->clone || !r->last)
+	if (!r->fwd || !r->pos || !r->back || !r->need || !r->seg || !r->end || !r->cross ||
+	    !r->stash || !r->clone || !r->last)
 		return yk_fail(YOKE_ENOMEM, "no memory to plan");
 	memset(r->clone, 0xff, values * sizeof *r->clone);
 	return 0;

@@ -81,7 +81,8 @@ static void find_copies(struct regathering *r)
 	const struct yk_work *w = r->w;
 	yk_id result;
 	for (uint32_t k = 0; k < r->n; k++)
-		if (is_copy(w, k) && w->node[k].live && gather_of(w, w->g.node[k].in, &result) != YK_NIL)
+		if (is_copy(w, k) && w->node[k].live &&
+		    gather_of(w, w->g.node[k].in, &result) != YK_NIL)
 			r->up[result] = k;
 }
 
@@ -93,7 +94,8 @@ static int find_readings(struct regathering *r)
 		r->place[k] = (uint32_t)i;
 		if (r->backward == r->n && is_back(w, k))
 			r->backward = i;
-		for (uint32_t a = 0; yk_computes(w, k) && !is_copy(w, k) && a < w->g.node[k].nin; a++) {
+		for (uint32_t a = 0; yk_computes(w, k) && !is_copy(w, k) && a < w->g.node[k].nin;
+		     a++) {
 			yk_id result;
 			const uint32_t by = gather_of(w, w->g.node[k].in + a, &result);
 			uint32_t *number = by == YK_NIL ? NULL : &r->number[i >= r->backward][by];
@@ -101,7 +103,8 @@ static int find_readings(struct regathering *r)
 				continue;
 			if (yk_grow(&r->reading, &r->cap, r->readings + 1, sizeof *r->reading) < 0)
 				return yk_fail(YOKE_ENOMEM, "no memory to plan");
-			r->reading[r->readings++] = (struct reading){ by, (uint32_t)i, YK_NIL, NULL };
+			r->reading[r->readings++] =
+				(struct reading){ by, (uint32_t)i, YK_NIL, NULL };
 			*number = (uint32_t)r->readings;
 		}
 	}
@@ -122,7 +125,8 @@ static int put(struct regathering *r, uint32_t node)
 static bool may_gather(const struct regathering *r, size_t next, size_t at)
 {
 	const size_t recorded = r->place[r->reading[next].gather];
-	return r->reading[next ? next - 1 : 0].at <= at && (recorded < r->backward || recorded <= at);
+	return r->reading[next ? next - 1 : 0].at <= at &&
+	       (recorded < r->backward || recorded <= at);
 }
 
 // A clone of the node with its first operand replaced: the view `was` applied to `base`.
@@ -143,14 +147,18 @@ static int join_again(struct yk_work *w, yk_id v, yk_id *out)
 	if (n.op == YK_TRANSFER) {
 		const yk_id own = w->g.arg[n.in];
 		const int err = join_again(w, own, out);
-		return err ? err : *out == w->value[own].place.base ? (*out = base, 0) : clone_on(w, w->g.value[base].node, own, *out, out);
+		return err ? err :
+		       *out == w->value[own].place.base ?
+			     (*out = base, 0) :
+			     clone_on(w, w->g.value[base].node, own, *out, out);
 	}
 	if (n.op != YK_CONCAT)
 		return 0;
 	yk_id *in = malloc((n.nin + (size_t)1) * sizeof *in);
 	for (uint32_t i = 0; i < n.nin && in; i++)
 		in[i] = w->g.arg[n.in + i];
-	const int err = in ? yk_edit_clone(w, w->g.value[base].node, in, out) : yk_fail(YOKE_ENOMEM, "no memory to plan");
+	const int err = in ? yk_edit_clone(w, w->g.value[base].node, in, out) :
+			     yk_fail(YOKE_ENOMEM, "no memory to plan");
 	free(in);
 	return err;
 }
@@ -171,7 +179,8 @@ static int gather(struct regathering *r, struct reading *x)
 		const uint32_t copy = r->up[n.out + o];
 		x->up[o] = x->made + o;
 		if (copy != YK_NIL)
-			err = clone_on(w, copy, w->g.arg[w->g.node[copy].in], x->made + o, &x->up[o]);
+			err = clone_on(w, copy, w->g.arg[w->g.node[copy].in], x->made + o,
+				       &x->up[o]);
 	}
 	for (; had < w->g.nodes && !err; had++)
 		err = put(r, (uint32_t)had);
@@ -186,13 +195,15 @@ static int read_again(struct regathering *r, uint32_t node, bool back)
 	int err = 0;
 	for (uint32_t a = 0; a < n.nin && !err && !is_copy(w, node); a++) {
 		yk_id result, to;
-		const uint32_t by = gather_of(w, n.in + a, &result), number = by == YK_NIL || by >= r->n ? 0 : r->number[back][by];
+		const uint32_t by = gather_of(w, n.in + a, &result),
+			       number = by == YK_NIL || by >= r->n ? 0 : r->number[back][by];
 		if (!number || w->value[w->g.arg[n.in + a]].place.gate)
 			continue;
 		const struct reading *x = &r->reading[number - 1];
 		const yk_id at = result - w->g.node[by].out;
 		const size_t had = w->g.nodes;
-		err = yk_edit_view(w, w->g.arg[n.in + a], w->use[n.in + a].base == result ? x->made + at : x->up[at], &to);
+		err = yk_edit_view(w, w->g.arg[n.in + a],
+				   w->use[n.in + a].base == result ? x->made + at : x->up[at], &to);
 		if (!err && w->g.nodes > had)
 			err = put(r, (uint32_t)had);
 		if (!err)
@@ -210,7 +221,8 @@ static bool reduces(const struct yk_work *w, uint32_t node)
 static bool feeds(const struct yk_work *w, uint32_t node)
 {
 	bool feeds = is_copy(w, node) && w->value[w->g.node[node].out].use != YK_NIL;
-	for (uint32_t u = w->value[w->g.node[node].out].use; feeds && u != YK_NIL; u = w->use[u].next)
+	for (uint32_t u = w->value[w->g.node[node].out].use; feeds && u != YK_NIL;
+	     u = w->use[u].next)
 		feeds = reduces(w, w->use[u].node);
 	return feeds;
 }
@@ -296,7 +308,9 @@ int yk_regather(struct yk_work *w)
 	r.up = malloc((w->g.values + 1) * sizeof *r.up);
 	for (int pass = 0; pass < 2; pass++)
 		r.number[pass] = calloc(r.n + 1, sizeof *r.number[pass]);
-	int err = r.order && late && r.place && r.up && r.number[0] && r.number[1] ? 0 : yk_fail(YOKE_ENOMEM, "no memory to plan");
+	int err = r.order && late && r.place && r.up && r.number[0] && r.number[1] ?
+			  0 :
+			  yk_fail(YOKE_ENOMEM, "no memory to plan");
 	if (!err) {
 		memset(r.up, 0xff, (w->g.values + 1) * sizeof *r.up);
 		find_copies(&r);

@@ -55,7 +55,8 @@ static int cost(const struct yk_node *n)
 }
 
 // The member that is this node or a clone of it; YK_NIL: none.
-static uint32_t member_for(const struct yk_work *w, const uint32_t *member, uint32_t n, uint32_t node)
+static uint32_t member_for(const struct yk_work *w, const uint32_t *member, uint32_t n,
+			   uint32_t node)
 {
 	for (uint32_t i = 0; i < n; i++)
 		if (w->node[member[i]].of == w->node[node].of)
@@ -112,8 +113,8 @@ static bool widens(const struct yk_work *w, uint32_t node, yk_id half)
 	const struct yk_node *n = &g->node[node];
 	const struct yk_value *from = &g->value[half], *to = &g->value[n->out];
 	return n->op == YK_CAST && yk_is_float(from->dtype) && yk_is_float(to->dtype) &&
-	       yoke_dtype_size(from->dtype) < yoke_dtype_size(to->dtype) && yk_same_shape(from, to) &&
-	       w->node[from->node].group == w->node[node].group;
+	       yoke_dtype_size(from->dtype) < yoke_dtype_size(to->dtype) &&
+	       yk_same_shape(from, to) && w->node[from->node].group == w->node[node].group;
 }
 
 // The members of reader r, followed by the nodes to clone so that it has `node`; false if these are
@@ -181,7 +182,8 @@ static int instead(struct yk_work *w, yk_id v, uint32_t from, uint32_t to, yk_id
 }
 
 // Clones a node for a group with these members, whose clones it reads.
-static int clone_for(struct trial *t, uint32_t node, const uint32_t *member, uint32_t n, uint32_t *clone)
+static int clone_for(struct trial *t, uint32_t node, const uint32_t *member, uint32_t n,
+		     uint32_t *clone)
 {
 	struct yk_work *w = t->w;
 	const uint32_t nin = w->g.node[node].nin;
@@ -189,7 +191,8 @@ static int clone_for(struct trial *t, uint32_t node, const uint32_t *member, uin
 	int err = 0;
 	for (uint32_t k = 0; k < nin && !err; k++) { // a map has at most three operands
 		in[k] = w->g.arg[w->g.node[node].in + k];
-		uint32_t maker = w->g.value[w->value[in[k]].place.base].node, to = member_for(w, member, n, maker);
+		uint32_t maker = w->g.value[w->value[in[k]].place.base].node,
+			 to = member_for(w, member, n, maker);
 		if (to != YK_NIL && to != maker)
 			err = instead(w, in[k], maker, to, &in[k]);
 	}
@@ -312,7 +315,8 @@ int yk_remat(struct yk_work *w)
 	for (uint32_t k = 0; k < nodes && !err; k++) {
 		const struct yk_node *n = &w->g.node[k];
 		t->w = w;
-		if (w->node[k].group != YK_NIL && yk_op_def(n->op)->flags & YK_F_MAP && !w->value[n->out].rooted)
+		if (w->node[k].group != YK_NIL && yk_op_def(n->op)->flags & YK_F_MAP &&
+		    !w->value[n->out].rooted)
 			err = attempt(t, k);
 	}
 	if (t)

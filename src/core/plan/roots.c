@@ -68,8 +68,8 @@ static int keep_operands(struct yk_planner *pl)
 			const uint32_t flags = yk_op_def(g->node[by].op)->flags;
 			bool there = flags & YK_F_LEAF || g->value[v].made != YK_NIL;
 			// a view is recorded again: readers of a copy may round differently
-			bool computed = !there && !(flags & YK_F_VIEW) && m->mark[by].index != YK_NIL &&
-					!m->made[m->mark[by].index];
+			bool computed = !there && !(flags & YK_F_VIEW) &&
+					m->mark[by].index != YK_NIL && !m->made[m->mark[by].index];
 			pl->left[by] = there || computed ? YK_LEFT_READ : YK_LEFT_LATER;
 			if (computed)
 				err = yk_root_add(pl, NULL, v);

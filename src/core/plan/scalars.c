@@ -25,7 +25,8 @@ static bool is_devices(const struct yk_work *w)
 {
 	for (size_t i = 0; i < w->schedule.norder; i++) {
 		const struct yk_node *n = &w->g.node[w->schedule.group[w->schedule.order[i]].at];
-		if (n->stream != YK_STREAM_DEVICE || n->op == YK_TRANSFER || yk_op_def(n->op)->flags & YK_F_RANKS)
+		if (n->stream != YK_STREAM_DEVICE || n->op == YK_TRANSFER ||
+		    yk_op_def(n->op)->flags & YK_F_RANKS)
 			return false;
 	}
 	return true;

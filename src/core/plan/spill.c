@@ -67,7 +67,8 @@ static bool may_wait(const struct yk_work *w, yk_id v)
 	bool stored = false;
 	for (uint32_t u = w->value[v].use; u != YK_NIL && may; u = w->use[u].next) {
 		const struct yk_node *by = &w->g.node[w->use[u].node];
-		may = !w->value[w->g.arg[u]].place.gate && by->stream == YK_STREAM_DEVICE && by->op != YK_BARRIER;
+		may = !w->value[w->g.arg[u]].place.gate && by->stream == YK_STREAM_DEVICE &&
+		      by->op != YK_BARRIER;
 		stored |= w->node[w->use[u].node].group != w->node[node].group;
 	}
 	return may && stored;
@@ -139,7 +140,8 @@ static struct pause *choose(struct spill *s)
 		top = s->live[i] > s->live[top] ? i : top;
 	for (uint32_t k = 0; k < s->n; k++) {
 		struct pause *p = &s->pause[k];
-		if (!p->taken && p->from + LEAD < top && top + LEAD < p->to && (!best || p->bytes > best->bytes))
+		if (!p->taken && p->from + LEAD < top && top + LEAD < p->to &&
+		    (!best || p->bytes > best->bytes))
 			best = p;
 	}
 	return best;
@@ -181,7 +183,8 @@ static int take(struct spill *s, const struct pause *p)
 			continue;
 		err = yk_edit_view(w, v, up, &to);
 		if (!err && to != up)
-			s->moment[w->g.nodes - 1] = (struct moment){ back, (uint32_t)w->g.nodes - 1 };
+			s->moment[w->g.nodes - 1] =
+				(struct moment){ back, (uint32_t)w->g.nodes - 1 };
 		if (!err)
 			err = yk_edit_replace(w, u, to);
 	}

@@ -53,7 +53,8 @@ static void place_in(struct yk_work *w, uint32_t node, uint32_t k)
 	    w->value[base].rooted || !read_once(w, base) || p->offset ||
 	    yk_count(x) != yk_count(b) || !yk_is_dense(x->rank, x->dims, p->stride))
 		return;
-	struct yk_location part = yk_operand_region(w, node, k), was = w->value[base].place, in = part;
+	struct yk_location part = yk_operand_region(w, node, k), was = w->value[base].place,
+			   in = part;
 	if (!yk_restride(x->rank, x->dims, part.stride, b->rank, b->dims, in.stride))
 		return;
 	w->value[base].place = in;
@@ -81,7 +82,8 @@ int yk_concat_in_place(struct yk_work *w)
 {
 	const struct yk_graph *g = &w->g;
 	for (size_t k = 0; k < g->nodes; k++)
-		for (uint32_t i = 0; yk_computes(w, k) && g->node[k].op == YK_CONCAT && i < g->node[k].nin; i++)
+		for (uint32_t i = 0;
+		     yk_computes(w, k) && g->node[k].op == YK_CONCAT && i < g->node[k].nin; i++)
 			place_in(w, (uint32_t)k, i);
 	return 0;
 }

@@ -7,7 +7,8 @@
 
 #include "yoke.h"
 
-// Sets whether shapes vary, so that new plans are no reason for a warning; returns the value before.
+// Sets whether shapes vary, so that new plans are no reason for a warning; returns the value
+// before.
 bool yk_shapes_vary(yoke_context *, bool);
 
 #endif

@@ -76,7 +76,8 @@ bool yk_may_overtake(const struct yk_step *first, const struct yk_step *second)
 	const struct yk_ranked a = yk_ranked(first->op.attr), b = yk_ranked(second->op.attr);
 	const bool ends = first->opcode == YK_RANKS_SEND || first->opcode == YK_RANKS_RECV ||
 			  second->opcode == YK_RANKS_SEND || second->opcode == YK_RANKS_RECV;
-	return a.group != b.group || (ends && (first->opcode != second->opcode || a.peer != b.peer));
+	return a.group != b.group ||
+	       (ends && (first->opcode != second->opcode || a.peer != b.peer));
 }
 
 enum { LAG = 8 }; // steps by which the device runs ahead before it waits to reuse memory of a copy
@@ -146,7 +147,8 @@ static int visit(struct waits *t, uint32_t s)
 		err = add_wait(t, s, YK_NIL);
 		t->began[step->stream] = true;
 	}
-	uint32_t results = step->kind == YK_STEP_RUN || step->kind == YK_STEP_RANKS ? step->op.nout : 1;
+	uint32_t results =
+		step->kind == YK_STEP_RUN || step->kind == YK_STEP_RANKS ? step->op.nout : 1;
 	for (uint32_t i = 0; i < results; i++)
 		if (p->ref[step->view + i].where == YK_AT_ARENA)
 			t->writer[p->ref[step->view + i].index] = s;

@@ -45,7 +45,8 @@ struct yk_value_facts { // facts about a value
 	struct yk_location place;
 	uint32_t use; // for a base value: the first operand that reads it, in work.use; YK_NIL:
 		      // none
-	uint32_t viewed; // 1 + the last view of a step that reads it, while steps are emitted; 0: none
+	// 1 + the last view of a step that reads it, while steps are emitted; 0: none
+	uint32_t viewed;
 	bool rooted;  // for a base value: it has a root block
 };
 struct yk_use { // an operand, by its number among the graph's arguments
@@ -123,12 +124,13 @@ struct yk_work {
 
 struct yk_device *yk_work_device(const struct yk_work *, int stream);
 // Appends a node; out receives its first result.
-int yk_node_add(struct yk_work *, const struct yk_call *, uint32_t nout, const struct yk_value *outs, int stream,
-		const char *cause, yk_id *out);
+int yk_node_add(struct yk_work *, const struct yk_call *, uint32_t nout,
+		const struct yk_value *outs, int stream, const char *cause, yk_id *out);
 // Is it live and neither view nor leaf?
 static inline bool yk_computes(const struct yk_work *w, size_t node)
 {
-	return w->node[node].live && !(yk_op_def(w->g.node[node].op)->flags & (YK_F_VIEW | YK_F_LEAF));
+	return w->node[node].live &&
+	       !(yk_op_def(w->g.node[node].op)->flags & (YK_F_VIEW | YK_F_LEAF));
 }
 static inline bool yk_is_among(const uint32_t *list, uint32_t n, uint32_t x)
 {

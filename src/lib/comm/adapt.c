@@ -110,8 +110,12 @@ static double median(const double *x)
 // measured. Infinite: no such algorithm.
 static double predicted(const struct yk_adapt *a, int how, double bytes)
 {
-	struct yk_wire_model m = { .alpha1 = 1e-6, .beta1 = 2e-10, .alpha2 = 2e-5, .beta2 = 1e-9, .gamma = 1e-10 };
-	const struct yk_schedule_request w = { .what = YK_DO_ALL_REDUCE, .how = (uint8_t)how, .ranks = a->ranks, .node = a->node };
+	struct yk_wire_model m = {
+		.alpha1 = 1e-6, .beta1 = 2e-10, .alpha2 = 2e-5, .beta2 = 1e-9, .gamma = 1e-10
+	};
+	const struct yk_schedule_request w = {
+		.what = YK_DO_ALL_REDUCE, .how = (uint8_t)how, .ranks = a->ranks, .node = a->node
+	};
 	double alpha, beta, seconds;
 	yk_tuned_model(&m);
 	if (yk_ranks_link(&alpha, &beta)) {
@@ -124,23 +128,30 @@ static double predicted(const struct yk_adapt *a, int how, double bytes)
 
 static bool may(const struct yk_adapt *a, const struct size *s, int how, double bytes)
 {
-	const struct yk_schedule_request w = { .what = YK_DO_ALL_REDUCE, .how = (uint8_t)how, .ranks = a->ranks, .node = a->node };
-	return yk_schedule_exists(&w) && yk_schedule_in_order(&w) && (!s->once || yk_schedule_rounds_once(&w)) &&
+	const struct yk_schedule_request w = {
+		.what = YK_DO_ALL_REDUCE, .how = (uint8_t)how, .ranks = a->ranks, .node = a->node
+	};
+	return yk_schedule_exists(&w) && yk_schedule_in_order(&w) &&
+	       (!s->once || yk_schedule_rounds_once(&w)) &&
 	       (how != YK_BY_2D || (a->node > 1 && a->node < a->ranks)) &&
 	       predicted(a, how, bytes) <= TOO_SLOW * predicted(a, s->best, bytes);
 }
 
 // Selects the algorithm for the next jobs of this size. `message` is set if another algorithm has
 // become the best.
-static int next_of(const struct yk_adapt *a, struct size *s, double bytes, char *message, size_t room)
+static int next_of(const struct yk_adapt *a, struct size *s, double bytes, char *message,
+		   size_t room)
 {
 	const double took = median(s->took);
 	if (s->best < 0) {
 		s->best = s->now;
 		s->was = took;
 	} else if (s->now != s->best && took * BETTER <= s->median[s->best]) {
-		yk_snprintf(message, room, "all_reduce of %.0f bytes now uses algorithm %s, %.3g ms; algorithm %s took %.3g ms", bytes,
-			 yk_algorithm_name[s->now], 1e3 * took, yk_algorithm_name[s->best], 1e3 * s->median[s->best]);
+		yk_snprintf(
+			message, room,
+			"all_reduce of %.0f bytes now uses algorithm %s, %.3g ms; algorithm %s took %.3g ms",
+			bytes, yk_algorithm_name[s->now], 1e3 * took, yk_algorithm_name[s->best],
+			1e3 * s->median[s->best]);
 		s->best = s->now;
 		s->was = took;
 	} else if (s->now == s->best && took >= BETTER * s->was) {
@@ -164,8 +175,10 @@ uint32_t yk_adapt_propose(struct yk_adapt *a, int64_t step, char *message, size_
 	pthread_mutex_lock(&a->lock);
 	for (int i = 0; i < YK_TUNED_SIZES && !change; i++) {
 		struct size *s = &a->size[i];
-		const int now = s->now, next = s->seen == SEEN ? next_of(a, s, (double)yk_tuned_bytes(i), message, room) :
-								     now;
+		const int now = s->now,
+			  next = s->seen == SEEN ?
+					 next_of(a, s, (double)yk_tuned_bytes(i), message, room) :
+					 now;
 		if (next != now)
 			change = (uint32_t)(i * YK_ALGORITHMS + next + 1);
 	}

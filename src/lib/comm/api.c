@@ -17,11 +17,14 @@ static const char *name_of(int op)
 static int check(const struct yoke_context *ctx, const yoke_group *g, int op, int kind, int peer)
 {
 	if (ctx != g->ctx)
-		return yk_fail(YOKE_ECONTEXT, "%s: the tensor is of another context than the rank's", name_of(op));
+		return yk_fail(YOKE_ECONTEXT,
+			       "%s: the tensor is of another context than the rank's", name_of(op));
 	if (peer < 0 || (uint32_t)peer >= g->ranks)
-		return yk_fail(YOKE_ERANGE, "%s: no rank %d in a group of %u", name_of(op), peer, g->ranks);
+		return yk_fail(YOKE_ERANGE, "%s: no rank %d in a group of %u", name_of(op), peer,
+			       g->ranks);
 	if (kind < 0 || kind > YOKE_REDUCE_MIN)
-		return yk_fail(YOKE_EINVAL, "%s: kind %d is none of YOKE_REDUCE_SUM, MAX and MIN", name_of(op), kind);
+		return yk_fail(YOKE_EINVAL, "%s: kind %d is none of YOKE_REDUCE_SUM, MAX and MIN",
+			       name_of(op), kind);
 	if ((op == YK_RANKS_SEND || op == YK_RANKS_RECV) && (uint32_t)peer == g->rank)
 		return yk_fail(YOKE_EINVAL, "%s: rank %d is this one", name_of(op), peer);
 	return 0;
@@ -36,14 +39,17 @@ static void attributes(union yoke_attr *to, const yoke_group *g, int kind, int p
 // Rejects kinds that are not reductions (1 and up); `kind` 0 marks an op that reduces nothing.
 static int want_kind(int op, int kind)
 {
-	return kind > 0 ? 0 : yk_fail(YOKE_EINVAL, "%s: kind %d is none of YOKE_REDUCE_SUM, MAX and MIN", name_of(op),
-				      kind);
+	return kind > 0 ?
+		       0 :
+		       yk_fail(YOKE_EINVAL, "%s: kind %d is none of YOKE_REDUCE_SUM, MAX and MIN",
+			       name_of(op), kind);
 }
 
-static int list(int op, yoke_group *g, int kind, int peer, bool whole, int n, yoke_tensor *const *x, yoke_tensor **to,
-		const char *call)
+static int list(int op, yoke_group *g, int kind, int peer, bool whole, int n, yoke_tensor *const *x,
+		yoke_tensor **to, const char *call)
 {
-	struct yoke_context *ctx = yk_require_as(g, call, "group") ? NULL : yk_enter_list_to(n, x, to, call);
+	struct yoke_context *ctx =
+		yk_require_as(g, call, "group") ? NULL : yk_enter_list_to(n, x, to, call);
 	union yoke_attr attr[YK_RANKED];
 	yk_id *in = NULL;
 	if (!ctx)
@@ -52,8 +58,12 @@ static int list(int op, yoke_group *g, int kind, int peer, bool whole, int n, yo
 	if (!err && !(in = yk_lists(ctx, n, 1, &x, 0)))
 		err = yk_error_last();
 	attributes(attr, g, kind, peer, whole);
-	const struct yk_call c = { .op = (uint16_t)op, .list = (uint32_t)n, .nin = (uint32_t)n, .in = in,
-				   .nattr = YK_RANKED, .attr = attr };
+	const struct yk_call c = { .op = (uint16_t)op,
+				   .list = (uint32_t)n,
+				   .nin = (uint32_t)n,
+				   .in = in,
+				   .nattr = YK_RANKED,
+				   .attr = attr };
 	return yk_list_record(ctx, err, &c, in, n, to);
 }
 
@@ -109,8 +119,8 @@ int yoke_broadcast_list(yoke_group *g, int root, int n, yoke_tensor *const *x, y
 	return list(YK_RANKS_BROADCAST, g, 0, root, false, n, x, to, "broadcast_list");
 }
 
-int yk_gather_shards(struct yoke_group *g, int64_t unit, int n, yoke_tensor *const *x, yoke_tensor *mine,
-		     yoke_tensor **to)
+int yk_gather_shards(struct yoke_group *g, int64_t unit, int n, yoke_tensor *const *x,
+		     yoke_tensor *mine, yoke_tensor **to)
 {
 	struct yoke_context *ctx = yk_enter_list(n, x, "gather_shares");
 	union yoke_attr attr[YK_RANKED];
@@ -121,13 +131,17 @@ int yk_gather_shards(struct yoke_group *g, int64_t unit, int n, yoke_tensor *con
 	if (!err && (in[n] = yk_operand(ctx, mine, yoke_f32)) == YK_BAD)
 		err = yk_error_last();
 	attributes(attr, g, 0, (int)unit, false);
-	const struct yk_call c = { .op = YK_RANKS_GATHER_SHARDS, .list = (uint32_t)n, .nin = (uint32_t)n + 1, .in = in,
-				   .nattr = YK_RANKED, .attr = attr };
+	const struct yk_call c = { .op = YK_RANKS_GATHER_SHARDS,
+				   .list = (uint32_t)n,
+				   .nin = (uint32_t)n + 1,
+				   .in = in,
+				   .nattr = YK_RANKED,
+				   .attr = attr };
 	return yk_list_record(ctx, err, &c, in, n, to);
 }
 
-int yk_gather_tensors(struct yoke_group *g, int64_t unit, int n, const struct yk_shape *x, yoke_tensor *mine,
-		    yoke_tensor **to)
+int yk_gather_tensors(struct yoke_group *g, int64_t unit, int n, const struct yk_shape *x,
+		      yoke_tensor *mine, yoke_tensor **to)
 {
 	struct yoke_context *ctx = yk_enter_list(1, &mine, "gather_shares");
 	union yoke_attr attr[YK_RANKED + YK_GATHERED * (1 + YOKE_MAX_RANK)];
@@ -136,14 +150,21 @@ int yk_gather_tensors(struct yoke_group *g, int64_t unit, int n, const struct yk
 		return yk_results(yk_error_last(), n, to);
 	yk_id *in = yk_lists(ctx, 1, 1, &(yoke_tensor *const *){ &mine }, 0);
 	const int err = !in ? yk_error_last() :
-			n > YK_GATHERED ? yk_fail(YOKE_EINVAL, "gather_shares: %d tensors, %d are possible", n, YK_GATHERED) : 0;
+			n > YK_GATHERED ?
+			      yk_fail(YOKE_EINVAL, "gather_shares: %d tensors, %d are possible", n,
+				      YK_GATHERED) :
+			      0;
 	attributes(attr, g, 0, (int)unit, true);
 	for (int i = 0; i < n && !err; i++) {
 		attr[nattr++].i = x[i].rank;
 		for (int d = 0; d < x[i].rank; d++)
 			attr[nattr++].i = x[i].dims[d];
 	}
-	const struct yk_call c = { .op = YK_RANKS_GATHER_SHARDS, .list = (uint32_t)n, .nin = 1, .in = in, .nattr = nattr,
+	const struct yk_call c = { .op = YK_RANKS_GATHER_SHARDS,
+				   .list = (uint32_t)n,
+				   .nin = 1,
+				   .in = in,
+				   .nattr = nattr,
 				   .attr = attr };
 	return yk_list_record(ctx, err, &c, in, n, to);
 }
@@ -157,7 +178,9 @@ yoke_tensor *yk_reduce_shards(struct yoke_group *g, int64_t unit, int n, yoke_te
 		return NULL;
 	yk_id *in = yk_lists(ctx, n, 1, &x, 0);
 	int64_t *count = malloc((size_t)n * sizeof *count);
-	int err = in && count ? 0 : in ? yk_fail(YOKE_ENOMEM, "reduce_shares: no memory") : yk_error_last();
+	int err = in && count ? 0 :
+		  in          ? yk_fail(YOKE_ENOMEM, "reduce_shares: no memory") :
+				yk_error_last();
 	for (int i = 0; i < n && !err; i++)
 		count[i] = yk_count(&ctx->graph.value[in[i]]);
 	attributes(attr, g, YOKE_REDUCE_SUM, (int)unit, false);
@@ -167,8 +190,12 @@ yoke_tensor *yk_reduce_shards(struct yoke_group *g, int64_t unit, int n, yoke_te
 				    yk_shard_at(g->ranks, g->rank, unit, (uint32_t)n, count);
 	// attribute of at least 1 element: an empty shard still needs a tensor
 	attr[YK_RANKED].i += !attr[YK_RANKED].i;
-	const struct yk_call c = { .op = YK_RANKS_REDUCE_SHARDS, .list = (uint32_t)n, .nin = (uint32_t)n, .in = in,
-				   .nattr = YK_RANKED + 1, .attr = attr };
+	const struct yk_call c = { .op = YK_RANKS_REDUCE_SHARDS,
+				   .list = (uint32_t)n,
+				   .nin = (uint32_t)n,
+				   .in = in,
+				   .nattr = YK_RANKED + 1,
+				   .attr = attr };
 	free(count);
 	return yk_list_record(ctx, err, &c, in, 1, &to) ? NULL : to;
 }
@@ -191,14 +218,16 @@ yoke_tensor *yoke_send(yoke_group *g, int to, yoke_tensor *x)
 	return one(YK_RANKS_SEND, g, 0, to, x, "send");
 }
 
-yoke_tensor *yoke_recv(yoke_group *g, int from, int dtype, int rank, const int64_t *dims, yoke_tensor *after)
+yoke_tensor *yoke_recv(yoke_group *g, int from, int dtype, int rank, const int64_t *dims,
+		       yoke_tensor *after)
 {
 	if (yk_require(g, "group"))
 		return NULL;
 	const bool any = after != YOKE_NONE;
 	union yoke_attr attr[YK_RANKED + 1 + YOKE_MAX_RANK];
 	struct yk_rec r = yk_rec_begin_as("recv", YK_LEAF, 0, any, &after);
-	bool good = r.ctx && !check(r.ctx, g, YK_RANKS_RECV, 0, from) && (!any || r.in[0] != YK_BAD);
+	bool good =
+		r.ctx && !check(r.ctx, g, YK_RANKS_RECV, 0, from) && (!any || r.in[0] != YK_BAD);
 	if (good && (!yoke_dtype_size(dtype) || rank < 0 || rank > YOKE_MAX_RANK)) {
 		yk_rec_fail(&r, YOKE_EINVAL, "dtype %d of rank %d", dtype, rank);
 		good = false;

@@ -84,7 +84,8 @@ bool yk_carrier_by_turns(const struct yk_carrier *c)
 	return atomic_load(&c->phase) == OPENED && c->serialized;
 }
 
-__attribute__((format(printf, 3, 4))) static void refuse(struct yk_carrier *c, int code, const char *fmt, ...)
+__attribute__((format(printf, 3, 4))) static void refuse(struct yk_carrier *c, int code,
+							 const char *fmt, ...)
 {
 	va_list ap;
 	va_start(ap, fmt);
@@ -106,8 +107,9 @@ static int exchange_versions(struct yk_carrier *c)
 	for (uint32_t i = 0; i < c->place.ranks && e == 0; i++) {
 		c->node[i] = all[i].first;
 		if (c->code == 0 && strncmp(all[i].version, all[0].version, sizeof mine.version))
-			refuse(c, YOKE_EINVAL, "ranks run different versions of yoke: rank 0 has %.59s, rank %u %.59s", all[0].version, i,
-			       all[i].version);
+			refuse(c, YOKE_EINVAL,
+			       "ranks run different versions of yoke: rank 0 has %.59s, rank %u %.59s",
+			       all[0].version, i, all[i].version);
 	}
 	if (e < 0)
 		refuse(c, YOKE_ERANK, "ranks cannot find each other: "
@@ -123,10 +125,12 @@ void yk_carrier_open(struct yk_carrier *c)
 	if (c->mpi->begin(&rank, &ranks) < 0)
 		refuse(c, YOKE_ERANK, "MPI cannot be initialized: %s", c->mpi->error());
 	else if (ranks != p->ranks)
-		refuse(c, YOKE_ERANK, "%s started %u ranks, MPI reports %u: it is the launcher of another MPI; dist.mpi names the one to use",
+		refuse(c, YOKE_ERANK,
+		       "%s started %u ranks, MPI reports %u: it is the launcher of another MPI; dist.mpi names the one to use",
 		       p->launcher, p->ranks, ranks);
 	else if (rank != p->rank)
-		refuse(c, YOKE_ERANK, "%s reports that this is rank %u, MPI reports rank %u", p->launcher, p->rank, rank);
+		refuse(c, YOKE_ERANK, "%s reports that this is rank %u, MPI reports rank %u",
+		       p->launcher, p->rank, rank);
 	else if (exchange_versions(c) == 0) {
 		c->serialized = c->mpi->serialized();
 		atomic_store(&c->phase, OPENED);
@@ -182,7 +186,8 @@ static uint32_t regular(const struct yk_carrier *c, uint32_t n, const uint32_t *
 	return g;
 }
 
-int yk_carrier_add(struct yk_carrier *c, struct yk_rendezvous *h, uint32_t rank, const uint32_t *world, uint32_t tag)
+int yk_carrier_add(struct yk_carrier *c, struct yk_rendezvous *h, uint32_t rank,
+		   const uint32_t *world, uint32_t tag)
 {
 	const uint32_t n = h->ranks;
 	struct yk_carrier_route *r = calloc(1, sizeof *r);
@@ -197,8 +202,16 @@ int yk_carrier_add(struct yk_carrier *c, struct yk_rendezvous *h, uint32_t rank,
 		return yk_fail(YOKE_ENOMEM, "no memory for a group of ranks");
 	}
 	memcpy(copy, world, n * sizeof *copy);
-	*r = (struct yk_carrier_route){ .carrier = c, .rendezvous = h, .rank = rank, .tag = tag, .world = copy, .away = flags,
-				.leads = flags + n, .out = lines, .in = lines + 2 * n, .sends = lines + 4 * n };
+	*r = (struct yk_carrier_route){ .carrier = c,
+					.rendezvous = h,
+					.rank = rank,
+					.tag = tag,
+					.world = copy,
+					.away = flags,
+					.leads = flags + n,
+					.out = lines,
+					.in = lines + 2 * n,
+					.sends = lines + 4 * n };
 	for (uint32_t i = 0; i < n; i++) {
 		r->away[i] = c->node[world[i]] != c->first;
 		r->leads[i] = true;
@@ -247,8 +260,9 @@ static void fail(struct yk_carrier *c)
 {
 	c->failed = true;
 	for (struct yk_carrier_route *r = c->routes; r; r = r->next)
-		yk_rendezvous_break(r->rendezvous, YOKE_ERANK, "rank %u of %s has no way to the others: %.200s", r->rank,
-			     c->place.launcher, c->mpi->error());
+		yk_rendezvous_break(r->rendezvous, YOKE_ERANK,
+				    "rank %u of %s has no way to the others: %.200s", r->rank,
+				    c->place.launcher, c->mpi->error());
 }
 
 static int tag_of(const struct yk_carrier_route *r, int kind)
@@ -271,7 +285,8 @@ static bool send_on(struct yk_carrier_route *r, int kind, uint32_t member)
 	struct yk_carrier *c = r->carrier;
 	struct line *l = &r->out[(kind == SENDS ? r->rendezvous->ranks : 0) + member];
 	struct yk_rank_link *k = yk_rendezvous_link(r->rendezvous, kind == SENDS, r->rank, member);
-	const uint64_t ring = r->rendezvous->area->ring, tail = atomic_load_explicit(&k->tail, memory_order_relaxed),
+	const uint64_t ring = r->rendezvous->area->ring,
+		       tail = atomic_load_explicit(&k->tail, memory_order_relaxed),
 		       there = atomic_load_explicit(&k->head, memory_order_acquire) - tail;
 	if (l->busy) {
 		if (!is_over(c, l))
@@ -285,7 +300,8 @@ static bool send_on(struct yk_carrier_route *r, int kind, uint32_t member)
 	l->bytes = there < ring - tail % ring ? there : ring - tail % ring;
 	l->bytes = l->bytes < ring / 2 ? l->bytes : ring / 2;
 	l->busy = true;
-	if (c->mpi->send(k->data + tail % ring, l->bytes, r->world[member], tag_of(r, kind), &l->request) < 0)
+	if (c->mpi->send(k->data + tail % ring, l->bytes, r->world[member], tag_of(r, kind),
+			 &l->request) < 0)
 		fail(c);
 	return true;
 }
@@ -295,8 +311,10 @@ static bool receive_on(struct yk_carrier_route *r, int kind, uint32_t member)
 	struct yk_carrier *c = r->carrier;
 	struct line *l = &r->in[(kind == SENDS ? r->rendezvous->ranks : 0) + member];
 	struct yk_rank_link *k = yk_rendezvous_link(r->rendezvous, kind == SENDS, member, r->rank);
-	const uint64_t ring = r->rendezvous->area->ring, head = atomic_load_explicit(&k->head, memory_order_relaxed),
-		       room = ring - (head - atomic_load_explicit(&k->tail, memory_order_acquire)), end = ring - head % ring;
+	const uint64_t ring = r->rendezvous->area->ring,
+		       head = atomic_load_explicit(&k->head, memory_order_relaxed),
+		       room = ring - (head - atomic_load_explicit(&k->tail, memory_order_acquire)),
+		       end = ring - head % ring;
 	uint64_t message;
 	if (l->busy) {
 		if (!is_over(c, l))
@@ -333,8 +351,12 @@ static void write_board(struct yk_carrier_route *r, bool broken)
 	struct yk_rank_slot *s = &a->slot[r->rank];
 	const uint64_t now = yk_nanoseconds(), arrived = atomic_load(&s->arrived);
 	struct board *b = &r->mine;
-	*b = (struct board){ .arrived = arrived, .left = atomic_load(&s->left), .since_age = now - atomic_load(&s->since),
-			     .beat_age = now - atomic_load(&s->beat), .broken = broken, .process = s->process,
+	*b = (struct board){ .arrived = arrived,
+			     .left = atomic_load(&s->left),
+			     .since_age = now - atomic_load(&s->since),
+			     .beat_age = now - atomic_load(&s->beat),
+			     .broken = broken,
+			     .process = s->process,
 			     .thread = s->thread };
 	if (arrived)
 		memcpy(b->text, s->text[(arrived - 1) % YK_TEXTS], sizeof b->text);
@@ -360,7 +382,10 @@ static void read_board(struct yk_carrier_route *r)
 	atomic_store(&s->left, b->left);
 	atomic_store(&s->arrived, b->arrived);
 	if (b->broken)
-		yk_rendezvous_break(r->rendezvous, b->code == YOKE_EMISMATCH || b->code == YOKE_ENOMEM ? b->code : YOKE_ERANK, "%s", b->why);
+		yk_rendezvous_break(
+			r->rendezvous,
+			b->code == YOKE_EMISMATCH || b->code == YOKE_ENOMEM ? b->code : YOKE_ERANK,
+			"%s", b->why);
 }
 
 static bool boards_gone(struct yk_carrier_route *r)
@@ -375,7 +400,8 @@ static bool boards_gone(struct yk_carrier_route *r)
 static bool send_board(struct yk_carrier_route *r)
 {
 	struct yk_carrier *c = r->carrier;
-	const bool broken = atomic_load(&r->rendezvous->area->broken) == 2, news = broken && !r->broken_sent;
+	const bool broken = atomic_load(&r->rendezvous->area->broken) == 2,
+		   news = broken && !r->broken_sent;
 	const uint64_t now = yk_nanoseconds();
 	if ((!news && (now - r->sent < BOARD_NS || atomic_load(&r->leaving))) || !boards_gone(r))
 		return false;
@@ -387,7 +413,8 @@ static bool send_board(struct yk_carrier_route *r)
 		if (!r->away[i] || !r->leads[i])
 			continue;
 		l->busy = true;
-		if (c->mpi->send(&r->mine, sizeof r->mine, r->world[i], tag_of(r, BOARDS), &l->request) < 0)
+		if (c->mpi->send(&r->mine, sizeof r->mine, r->world[i], tag_of(r, BOARDS),
+				 &l->request) < 0)
 			fail(c);
 	}
 	return true;
@@ -405,7 +432,9 @@ static bool hear_board(struct yk_carrier_route *r)
 	}
 	for (uint32_t i = 0; i < r->rendezvous->ranks && r->leads[r->rank] && !c->failed; i++) {
 		size_t bytes = 0;
-		const int there = r->away[i] ? c->mpi->probe(r->world[i], tag_of(r, BOARDS), &bytes, &message) : 0;
+		const int there = r->away[i] ? c->mpi->probe(r->world[i], tag_of(r, BOARDS), &bytes,
+							     &message) :
+					       0;
 		if (there < 0 || (there && bytes != sizeof r->received)) {
 			fail(c);
 			return false;

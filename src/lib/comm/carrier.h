@@ -19,7 +19,8 @@ struct yk_carrier;
 int yk_carrier_new(struct yk_ranks *, const struct yk_started *, uint32_t first);
 // Adds a group whose member i is rank world[i] of the world. Sets rendezvous->route and
 // rendezvous->node.
-int yk_carrier_add(struct yk_carrier *, struct yk_rendezvous *, uint32_t rank, const uint32_t *world, uint32_t tag);
+int yk_carrier_add(struct yk_carrier *, struct yk_rendezvous *, uint32_t rank,
+		   const uint32_t *world, uint32_t tag);
 // Call with the queue's `drive` locked. Returns true if anything was sent or received.
 bool yk_carrier_step(struct yk_carrier *);
 // Sends and receives all pending messages, then frees the carrier.
@@ -34,7 +35,8 @@ bool yk_route_away(const struct yk_carrier_route *, uint32_t member);
 // Whether the member on another machine will send nothing more (collectives, or point-to-point if
 // `sends`).
 bool yk_route_ended(const struct yk_carrier_route *, bool sends, uint32_t member);
-uint32_t yk_route_world(const struct yk_carrier_route *, uint32_t member); // the member's rank in the world
+// the member's rank in the world
+uint32_t yk_route_world(const struct yk_carrier_route *, uint32_t member);
 uint32_t yk_route_tag(const struct yk_carrier_route *); // this and all higher tags are unused
 void yk_route_leave(struct yk_carrier_route *); // this process no longer uses the group
 

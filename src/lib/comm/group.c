@@ -84,7 +84,9 @@ void yk_group_leave(struct yoke_group *g)
 // The context's queue, created if needed; NULL on failure.
 static struct yk_queue *queue_of(struct yoke_context *ctx)
 {
-	static struct yk_device device = { .ops = &yk_ranks_table, .id = "ranks", .info = { .name = "ranks" } };
+	static struct yk_device device = { .ops = &yk_ranks_table,
+					   .id = "ranks",
+					   .info = { .name = "ranks" } };
 	struct yk_queue *q;
 	if (ctx->stream[YK_STREAM_RANKS].queue != ctx->queues.steps)
 		return ctx->stream[YK_STREAM_RANKS].queue;
@@ -110,18 +112,26 @@ static int check_link(void)
 {
 	const char *link = yk_param_str(yk_param_find("dist.link"));
 	double alpha, beta;
-	return !*link || yk_ranks_link(&alpha, &beta) ? 0 :
-		       yk_fail(YOKE_EINVAL, "dist.link '%s' must be ALPHA,BETA (seconds, and seconds per byte), as 1e-4,1e-9", link);
+	return !*link || yk_ranks_link(&alpha, &beta) ?
+		       0 :
+		       yk_fail(YOKE_EINVAL,
+			       "dist.link '%s' must be ALPHA,BETA (seconds, and seconds per byte), as 1e-4,1e-9",
+			       link);
 }
 
-int yk_group_join(struct yoke_context *ctx, struct yk_rendezvous *h, uint32_t rank, const char *name, struct yoke_group **to)
+int yk_group_join(struct yoke_context *ctx, struct yk_rendezvous *h, uint32_t rank,
+		  const char *name, struct yoke_group **to)
 {
 	struct yk_queue *queue = check_algorithm() || check_link() ? NULL : queue_of(ctx);
 	struct yoke_group *g = queue ? calloc(1, sizeof *g) : NULL;
 	uint64_t *words = calloc(4 * (size_t)h->ranks, sizeof *words);
 	if (g)
-		*g = (struct yoke_group){ .rank = rank, .ranks = h->ranks, .rendezvous = h, .ctx = ctx, .sent = words };
-	int err = !queue ? yk_error_last() : !g || !words ? yk_fail(YOKE_ENOMEM, "no memory for a group of ranks") : 0;
+		*g = (struct yoke_group){
+			.rank = rank, .ranks = h->ranks, .rendezvous = h, .ctx = ctx, .sent = words
+		};
+	int err = !queue       ? yk_error_last() :
+		  !g || !words ? yk_fail(YOKE_ENOMEM, "no memory for a group of ranks") :
+				 0;
 	if (!err && h->native)
 		err = yk_native_join(g);
 	if (!err && enroll(g) < 0) {
@@ -181,7 +191,8 @@ yoke_group *yk_group_dry(uint32_t ranks, uint32_t rank, bool world)
 	return g;
 }
 
-static int join_world(struct yoke_context *ctx, struct yk_rendezvous *h, uint32_t rank, struct yoke_group **to)
+static int join_world(struct yoke_context *ctx, struct yk_rendezvous *h, uint32_t rank,
+		      struct yoke_group **to)
 {
 	if (h->apart)
 		yk_native_meet(h, rank, ctx->device);
@@ -279,10 +290,15 @@ int yk_task_do(struct yk_task *t, void *in, void *out)
 	return result.code ? yk_fail(result.code, "%s", result.why) : 0;
 }
 
-static int run_task(struct yoke_group *g, int what, int dtype, uint32_t root, int64_t count, void *in, void *out)
+static int run_task(struct yoke_group *g, int what, int dtype, uint32_t root, int64_t count,
+		    void *in, void *out)
 {
-	struct yk_task t = { .group = g, .what = (uint8_t)what, .dtype = (uint8_t)dtype, .root = root,
-			     .tensors = count >= 0, .count = &count };
+	struct yk_task t = { .group = g,
+			     .what = (uint8_t)what,
+			     .dtype = (uint8_t)dtype,
+			     .root = root,
+			     .tensors = count >= 0,
+			     .count = &count };
 	yk_task_name(&t, NULL);
 	const int err = yk_task_do(&t, in, out);
 	yk_task_fini(&t);
@@ -300,7 +316,9 @@ int yoke_group_exchange(yoke_group *g, const void *mine, size_t bytes, void *all
 	int err = yk_require(g, "group");
 	if (!err && bytes && !(err = yk_require(mine, "memory of this rank's bytes")))
 		err = yk_require(all, "memory of all ranks' bytes");
-	return err ? err : run_task(g, YK_DO_ALL_GATHER, yoke_u8, 0, (int64_t)bytes, (void *)(uintptr_t)mine, all);
+	return err ? err :
+		     run_task(g, YK_DO_ALL_GATHER, yoke_u8, 0, (int64_t)bytes,
+			      (void *)(uintptr_t)mine, all);
 }
 
 int yk_group_send(struct yoke_group *g, uint32_t to, const void *data, size_t bytes)
@@ -349,14 +367,16 @@ struct offer {
 static uint32_t maker(const yoke_group *g, const struct split_request *request)
 {
 	uint32_t k = 0;
-	while (g->rendezvous->route && yk_route_away(g->rendezvous->route, (uint32_t)request[k].rank))
+	while (g->rendezvous->route &&
+	       yk_route_away(g->rendezvous->route, (uint32_t)request[k].rank))
 		k++;
 	return k;
 }
 
 // For processes: the rendezvous whose area is at offset `at` of the shared segment.
-static struct yk_rendezvous *rendezvous_apart(yoke_group *g, uint64_t at, const struct split_request *request, uint32_t n, uint32_t me,
-				uint32_t tag)
+static struct yk_rendezvous *rendezvous_apart(yoke_group *g, uint64_t at,
+					      const struct split_request *request, uint32_t n,
+					      uint32_t me, uint32_t tag)
 {
 	struct yk_wakeup *wakeup[YK_MAX_RANKS];
 	uint32_t world[YK_MAX_RANKS];
@@ -368,7 +388,8 @@ static struct yk_rendezvous *rendezvous_apart(yoke_group *g, uint64_t at, const 
 		away |= r && yk_route_away(r, (uint32_t)request[i].rank);
 	}
 	struct yk_area *area = yk_segment_area(g->rendezvous->segment, at, n);
-	struct yk_rendezvous *h = area ? yk_rendezvous_apart(g->rendezvous->segment, area, wakeup) : NULL;
+	struct yk_rendezvous *h =
+		area ? yk_rendezvous_apart(g->rendezvous->segment, area, wakeup) : NULL;
 	if (h && away) {
 		pthread_mutex_lock(&g->queue->drive);
 		const int err = yk_carrier_add(atomic_load(&g->queue->carrier), h, me, world, tag);
@@ -383,17 +404,20 @@ static struct yk_rendezvous *rendezvous_apart(yoke_group *g, uint64_t at, const 
 
 // Creates or receives the rendezvous of the ranks with the same color, request[0 .. n - 1]; this
 // rank has index `me`. in: its color is not negative.
-static int share_rendezvous(yoke_group *g, const struct split_request *request, uint32_t n, uint32_t me, bool in, struct yk_rendezvous **to)
+static int share_rendezvous(yoke_group *g, const struct split_request *request, uint32_t n,
+			    uint32_t me, bool in, struct yk_rendezvous **to)
 {
 	struct offer *all = calloc(g->ranks, sizeof *all), mine = { 0, 0 };
 	const bool first = in && maker(g, request) == me, apart = g->rendezvous->apart;
 	uint32_t tag = 0;
 	int err = all ? 0 : yk_fail(YOKE_ENOMEM, "no memory to split a group");
 	if (!err && first) // for processes an offset in the shared segment
-		mine.rendezvous = apart ? yk_segment_reserve(g->rendezvous->segment, n) : (uintptr_t)yk_rendezvous_new(n);
+		mine.rendezvous = apart ? yk_segment_reserve(g->rendezvous->segment, n) :
+					  (uintptr_t)yk_rendezvous_new(n);
 	if (!err && first && !mine.rendezvous)
-		err = yk_fail(YOKE_ENOMEM, apart ? "the shared memory of the ranks cannot hold another group" :
-					   "no memory to split a group");
+		err = yk_fail(YOKE_ENOMEM,
+			      apart ? "the shared memory of the ranks cannot hold another group" :
+				      "no memory to split a group");
 	if (g->rendezvous->route)
 		mine.tag = yk_route_tag(g->rendezvous->route);
 	int sent = all ? yoke_group_exchange(g, &mine, sizeof mine, all) : err;
@@ -409,7 +433,8 @@ static int share_rendezvous(yoke_group *g, const struct split_request *request, 
 		for (uint32_t i = 0; i < n; i++)
 			yk_rendezvous_unref((struct yk_rendezvous *)(uintptr_t)mine.rendezvous);
 	if (!err && !sent && in && !*to)
-		err = yk_fail(theirs ? YOKE_ENOMEM : YOKE_ERANK, "rank %llu has no memory to split a group",
+		err = yk_fail(theirs ? YOKE_ENOMEM : YOKE_ERANK,
+			      "rank %llu has no memory to split a group",
 			      (unsigned long long)request[0].rank);
 	free(all);
 	return err ? err : sent;

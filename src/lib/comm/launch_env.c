@@ -31,11 +31,12 @@ struct launcher {
 };
 
 static const struct launcher launchers[] = {
-	{ "mpirun of Open MPI", "openmpi", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE",
-	  "OMPI_COMM_WORLD_LOCAL_RANK", NULL, NULL },
+	{ "mpirun of Open MPI", "openmpi", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK",
+	  "OMPI_COMM_WORLD_LOCAL_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", NULL, NULL },
 	{ "mpirun of MPICH", "mpich", "PMI_SIZE", "PMI_RANK", "MPI_LOCALNRANKS", "MPI_LOCALRANKID",
 	  "SLURM_STEP_TASKS_PER_NODE", "SLURM_LOCALID" },
-	{ "srun", "", "SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "SLURM_STEP_TASKS_PER_NODE", "SLURM_LOCALID", NULL, NULL },
+	{ "srun", "", "SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "SLURM_STEP_TASKS_PER_NODE",
+	  "SLURM_LOCALID", NULL, NULL },
 	{ "torchrun", NULL, "WORLD_SIZE", "RANK", "LOCAL_WORLD_SIZE", "LOCAL_RANK", NULL, NULL },
 };
 
@@ -93,14 +94,19 @@ static int query(const struct launcher *l, struct yk_started *to)
 	to->mpi = l->mpi && !*l->mpi && getenv("PMIX_RANK") ? "openmpi" : l->mpi;
 	to->variable = l->rank;
 	if (to->ranks > YK_MAX_RANKS)
-		return yk_fail(YOKE_EINVAL, "%s started %u ranks; 1 to %d are possible", l->name, to->ranks, YK_MAX_RANKS);
+		return yk_fail(YOKE_EINVAL, "%s started %u ranks; 1 to %d are possible", l->name,
+			       to->ranks, YK_MAX_RANKS);
 	if (!number(getenv(l->rank), &to->rank) || to->rank >= to->ranks)
-		return yk_fail(YOKE_EINVAL, "%s is '%.40s', of %s %u: no rank", l->rank, getenv(l->rank), l->ranks, to->ranks);
+		return yk_fail(YOKE_EINVAL, "%s is '%.40s', of %s %u: no rank", l->rank,
+			       getenv(l->rank), l->ranks, to->ranks);
 	if (!locals_of(also ? l->also_locals : l->locals, &to->locals) ||
-	    !number(getenv(also ? l->also_local : l->local), &to->local) || to->local >= to->locals ||
-	    to->locals > to->ranks)
-		return yk_fail(YOKE_EINVAL, "%s set %s and %s to values that are impossible with %u ranks on this machine", l->name,
-			       also ? l->also_locals : l->locals, also ? l->also_local : l->local, to->ranks);
+	    !number(getenv(also ? l->also_local : l->local), &to->local) ||
+	    to->local >= to->locals || to->locals > to->ranks)
+		return yk_fail(
+			YOKE_EINVAL,
+			"%s set %s and %s to values that are impossible with %u ranks on this machine",
+			l->name, also ? l->also_locals : l->locals, also ? l->also_local : l->local,
+			to->ranks);
 	return 1;
 }
 
@@ -113,12 +119,15 @@ static int query_mpi(struct yk_started *to)
 	for (size_t i = 0; i < sizeof launchers / sizeof *launchers; i++)
 		if (launchers[i].mpi && getenv(launchers[i].ranks))
 			return 0;
-	*to = (struct yk_started){ .launcher = "a launcher of PMIx", .mpi = "", .variable = "PMIX_RANK" };
+	*to = (struct yk_started){ .launcher = "a launcher of PMIx",
+				   .mpi = "",
+				   .variable = "PMIX_RANK" };
 	if (!number(rank, &to->rank))
 		return yk_fail(YOKE_EINVAL, "PMIX_RANK is '%.40s': no rank", rank);
 	const int e = yk_mpi_query(to);
 	if (e == 0 && to->ranks > YK_MAX_RANKS)
-		return yk_fail(YOKE_EINVAL, "%s started %u ranks; 1 to %d are possible", to->launcher, to->ranks, YK_MAX_RANKS);
+		return yk_fail(YOKE_EINVAL, "%s started %u ranks; 1 to %d are possible",
+			       to->launcher, to->ranks, YK_MAX_RANKS);
 	return e ? e : to->ranks > 1;
 }
 
@@ -131,16 +140,18 @@ static int set_socket_name(struct yk_started *p)
 	if (again)
 		number(again, &restart);
 	if (!starter)
-		return yk_fail(YOKE_ERANK, "%s is set, but the process that started this one cannot be found in /proc",
-			       p->variable);
+		return yk_fail(
+			YOKE_ERANK,
+			"%s is set, but the process that started this one cannot be found in /proc",
+			p->variable);
 	p->pretend = (uint32_t)yk_param_int(&pretend_setting);
 	if (p->pretend) {
 		const uint32_t first = p->rank - p->rank % p->pretend, left = p->ranks - first;
 		p->local = p->rank % p->pretend;
 		p->locals = left < p->pretend ? left : p->pretend;
 	}
-	snprintf(p->name, sizeof p->name, "yoke-%u-%d-%u-%u", (unsigned)geteuid(), (int)starter, restart,
-		 p->pretend ? p->rank / p->pretend : 0);
+	snprintf(p->name, sizeof p->name, "yoke-%u-%d-%u-%u", (unsigned)geteuid(), (int)starter,
+		 restart, p->pretend ? p->rank / p->pretend : 0);
 	return 1;
 }
 
@@ -149,9 +160,10 @@ int yk_started_find(struct yk_started *to)
 	const char *text = getenv(yk_world_variable);
 	char end;
 	*to = (struct yk_started){ .mpi = NULL };
-	if (text && (sscanf(text, "%u %u %95s%c", &to->rank, &to->ranks, to->name, &end) != 3 || to->rank >= to->ranks ||
-		     to->ranks > YK_MAX_RANKS))
-		return yk_fail(YOKE_EINVAL, "%s is '%.100s', not what yoke_group_spawn sets", yk_world_variable, text);
+	if (text && (sscanf(text, "%u %u %95s%c", &to->rank, &to->ranks, to->name, &end) != 3 ||
+		     to->rank >= to->ranks || to->ranks > YK_MAX_RANKS))
+		return yk_fail(YOKE_EINVAL, "%s is '%.100s', not what yoke_group_spawn sets",
+			       yk_world_variable, text);
 	if (text) {
 		to->local = to->rank;
 		to->locals = to->ranks;

@@ -110,7 +110,8 @@ static char *element_at(const struct yk_job *j, int place, int64_t e, int64_t *r
 	uint32_t k = 0;
 	if (has_shards(t) && in == (t->what == YK_DO_GATHER_SHARDS)) { // this rank's own shard
 		*run = INT64_MAX;
-		return list[in ? t->mine : 0] + (size_t)(e - chunk_at(t, j->course->s, t->group->rank)) * size_of(t);
+		return list[in ? t->mine : 0] +
+		       (size_t)(e - chunk_at(t, j->course->s, t->group->rank)) * size_of(t);
 	}
 	if ((in && t->what == YK_DO_ALL_GATHER) || (!in && t->what == YK_DO_REDUCE_SCATTER))
 		e -= part;
@@ -126,8 +127,8 @@ static char *element_at(const struct yk_job *j, int place, int64_t e, int64_t *r
 
 // Address of byte `at` of the action's chunks in a buffer; returns the number of contiguous bytes
 // from there.
-static uint64_t contiguous_at(const struct yk_job *j, const struct yk_action *a, int place, uint32_t slot, uint64_t at,
-			 char **to)
+static uint64_t contiguous_at(const struct yk_job *j, const struct yk_action *a, int place,
+			      uint32_t slot, uint64_t at, char **to)
 {
 	const struct yk_course *c = j->course;
 	const size_t size = size_of(j->task);
@@ -137,7 +138,8 @@ static uint64_t contiguous_at(const struct yk_job *j, const struct yk_action *a,
 	}
 	for (uint32_t k = 0; k < a->chunks; k++) {
 		const uint32_t chunk = a->chunk + k * a->step;
-		const int64_t first = chunk_at(j->task, c->s, chunk), end = chunk_at(j->task, c->s, chunk + 1);
+		const int64_t first = chunk_at(j->task, c->s, chunk),
+			      end = chunk_at(j->task, c->s, chunk + 1);
 		const uint64_t bytes = (uint64_t)(end - first) * size;
 		if (at >= bytes) {
 			at -= bytes;
@@ -145,8 +147,9 @@ static uint64_t contiguous_at(const struct yk_job *j, const struct yk_action *a,
 		}
 		const int64_t e = first + (int64_t)(at / size);
 		int64_t run = INT64_MAX;
-		*to = place == YK_WORK && c->work ? c->work + (size_t)e * size :
-						    element_at(j, place == YK_WORK ? YK_OUT : place, e, &run);
+		*to = place == YK_WORK && c->work ?
+			      c->work + (size_t)e * size :
+			      element_at(j, place == YK_WORK ? YK_OUT : place, e, &run);
 		*to += at % size;
 		return (uint64_t)(run < end - e ? run : end - e) * size - at % size;
 	}
@@ -186,7 +189,8 @@ static void compute(struct yk_job *j, const struct yk_action *a)
 		}
 		for (uint32_t i = 0; i < a->terms; i++) {
 			const bool own = i == a->own;
-			n = min(n, contiguous_at(j, a, own ? a->place : YK_SLOT, a->slot + i - (i > a->own), at, &from));
+			n = min(n, contiguous_at(j, a, own ? a->place : YK_SLOT,
+						 a->slot + i - (i > a->own), at, &from));
 			in[i] = from;
 		}
 		yk_sums(t->dtype, t->kind, a->terms, in, 1, (void *[]){ to }, n / size_of(t));
@@ -212,14 +216,16 @@ static uint64_t padded(uint64_t bytes)
 }
 
 // Writes to the ring buffer, wrapping around at its end.
-static void ring_write(struct yk_rank_link *l, uint32_t ring, uint64_t at, const void *from, uint64_t n)
+static void ring_write(struct yk_rank_link *l, uint32_t ring, uint64_t at, const void *from,
+		       uint64_t n)
 {
 	const uint64_t first = min(n, ring - at % ring);
 	memcpy(l->data + at % ring, from, first);
 	memcpy(l->data, (const char *)from + first, n - first);
 }
 
-static void ring_read(const struct yk_rank_link *l, uint32_t ring, uint64_t at, void *to, uint64_t n)
+static void ring_read(const struct yk_rank_link *l, uint32_t ring, uint64_t at, void *to,
+		      uint64_t n)
 {
 	const uint64_t first = min(n, ring - at % ring);
 	memcpy(to, l->data + at % ring, first);
@@ -248,7 +254,8 @@ static bool is_delayed(struct yoke_group *g, struct sending *x, uint64_t bytes)
 		return false;
 	const uint64_t now = yk_nanoseconds();
 	if (!x->due) {
-		x->due = (now > g->port ? now : g->port) + (uint64_t)(1e9 * (alpha + (double)bytes * beta));
+		x->due = (now > g->port ? now : g->port) +
+			 (uint64_t)(1e9 * (alpha + (double)bytes * beta));
 		g->port = x->due;
 	}
 	if (now >= x->due)
@@ -262,8 +269,10 @@ static bool push(struct yk_job *j, struct sending *x)
 {
 	struct yoke_group *g = j->task->group;
 	const uint32_t ring = g->rendezvous->area->ring;
-	struct yk_rank_link *l = yk_rendezvous_link(g->rendezvous, is_ends(j), g->rank, x->action->peer);
-	const uint64_t bytes = action_bytes(j, x->action), all = sizeof(struct yk_head) + padded(bytes), before = x->done;
+	struct yk_rank_link *l =
+		yk_rendezvous_link(g->rendezvous, is_ends(j), g->rank, x->action->peer);
+	const uint64_t bytes = action_bytes(j, x->action),
+		       all = sizeof(struct yk_head) + padded(bytes), before = x->done;
 	uint64_t head = atomic_load_explicit(&l->head, memory_order_relaxed),
 		 room = min(ring - (head - atomic_load(&l->tail)), transfer_size(g));
 	if (is_delayed(g, x, bytes))
@@ -278,7 +287,8 @@ static bool push(struct yk_job *j, struct sending *x)
 	while (x->done && x->done < all && room >= 8) {
 		const uint64_t at = x->done - sizeof(struct yk_head);
 		char *from;
-		uint64_t n = contiguous_at(j, x->action, x->action->place, x->action->slot, at, &from);
+		uint64_t n =
+			contiguous_at(j, x->action, x->action->place, x->action->slot, at, &from);
 		n = min(min(n, bytes - at), room / 8 * 8);
 		ring_write(l, ring, head, from, n);
 		atomic_fetch_add_explicit(&j->task->group->bytes, n, memory_order_relaxed);
@@ -296,22 +306,27 @@ static bool push(struct yk_job *j, struct sending *x)
 }
 
 // Whether the header is the one this job expects. If it is not, the group is usually broken.
-static bool is_expected(const struct yk_job *j, const struct yk_head *h, uint32_t from, uint64_t bytes)
+static bool is_expected(const struct yk_job *j, const struct yk_head *h, uint32_t from,
+			uint64_t bytes)
 {
 	const struct yoke_group *g = j->task->group;
 	const bool good = h->group == group_word(g) && h->from == from;
 	if (good && h->hash == j->task->hash && h->sequence == j->sequence && h->bytes == bytes)
 		return true;
-	const bool differs = good && h->hash != j->task->hash && h->sequence == j->sequence && !is_ends(j);
-	if (differs && g->rendezvous->route && atomic_load(&g->rendezvous->slot[from].arrived) <= j->sequence)
+	const bool differs =
+		good && h->hash != j->task->hash && h->sequence == j->sequence && !is_ends(j);
+	if (differs && g->rendezvous->route &&
+	    atomic_load(&g->rendezvous->slot[from].arrived) <= j->sequence)
 		return false; // the other rank's text has not arrived yet
 	if (differs)
 		yk_job_disagrees(j, from, g->rendezvous->slot[from].text[j->sequence % YK_TEXTS]);
 	else if (good && is_ends(j) && h->hash != j->task->hash)
 		yk_job_disagrees(j, from, "sends another tensor");
 	else
-		yk_rendezvous_break(g->rendezvous, YOKE_ERANK, "rank %u of %s got a message that rank %u cannot have sent in %s",
-			     g->rank, g->name, from, j->task->text);
+		yk_rendezvous_break(
+			g->rendezvous, YOKE_ERANK,
+			"rank %u of %s got a message that rank %u cannot have sent in %s", g->rank,
+			g->name, from, j->task->text);
 	return false;
 }
 
@@ -323,12 +338,14 @@ static bool pull(struct yk_job *j, const struct yk_action *a, bool *whole)
 	struct yk_course *c = j->course;
 	const uint32_t ring = g->rendezvous->area->ring;
 	struct yk_rank_link *l = yk_rendezvous_link(g->rendezvous, is_ends(j), a->peer, g->rank);
-	const uint64_t bytes = action_bytes(j, a), all = sizeof(struct yk_head) + padded(bytes), before = c->got;
+	const uint64_t bytes = action_bytes(j, a), all = sizeof(struct yk_head) + padded(bytes),
+		       before = c->got;
 	uint64_t tail = atomic_load_explicit(&l->tail, memory_order_relaxed),
 		 there = atomic_load(&l->head) - tail;
 	if (there > ring) {
-		yk_rendezvous_break(g->rendezvous, YOKE_ERANK, "rank %u of %s: the link from rank %u is damaged", g->rank, g->name,
-			     a->peer);
+		yk_rendezvous_break(g->rendezvous, YOKE_ERANK,
+				    "rank %u of %s: the link from rank %u is damaged", g->rank,
+				    g->name, a->peer);
 		return false;
 	}
 	there = min(there, transfer_size(g));
@@ -348,7 +365,8 @@ static bool pull(struct yk_job *j, const struct yk_action *a, bool *whole)
 		if (at >= bytes) {
 			n = min(all - c->got, there);
 		} else {
-			n = min(contiguous_at(j, a, a->place, a->slot, at, &to), min(bytes - at, there));
+			n = min(contiguous_at(j, a, a->place, a->slot, at, &to),
+				min(bytes - at, there));
 			n = min(n, ring - tail % ring);
 			if (a->kind == YK_ACT_RECV) {
 				memcpy(to, l->data + tail % ring, n);
@@ -360,7 +378,8 @@ static bool pull(struct yk_job *j, const struct yk_action *a, bool *whole)
 				n = n / size_of(t) * size_of(t);
 				if (!n)
 					break;
-				yk_sums(t->dtype, t->kind, 2, a->first ? turned : in, 1, (void *[]){ to }, n / size_of(t));
+				yk_sums(t->dtype, t->kind, 2, a->first ? turned : in, 1,
+					(void *[]){ to }, n / size_of(t));
 			}
 		}
 		c->got += n;
@@ -393,13 +412,17 @@ static void choose(const struct yk_task *t, uint8_t applied, struct yk_schedule_
 	w->node = node ? node : w->ranks > 2 ? 2 : w->ranks;
 	for (int how = 0; how < YK_BY_SHARED; how++) {
 		w->how = (uint8_t)how;
-		if (!strcmp(algorithm, yk_algorithm_name[how]) && yk_schedule_exists(w) && (!once || yk_schedule_rounds_once(w)))
+		if (!strcmp(algorithm, yk_algorithm_name[how]) && yk_schedule_exists(w) &&
+		    (!once || yk_schedule_rounds_once(w)))
 			return;
 	}
 	const bool tuned = w->what == YK_DO_ALL_REDUCE && !t->group->rendezvous->route;
-	const int best = applied ? applied : tuned ? t->group->rendezvous->area->best[yk_tuned_size(bytes)] : 0;
+	const int best = applied ? applied :
+			 tuned   ? t->group->rendezvous->area->best[yk_tuned_size(bytes)] :
+				   0;
 	w->how = (uint8_t)(best - 1);
-	if (best && yk_schedule_exists(w) && (!once || yk_schedule_rounds_once(w)) && yk_schedule_in_order(w))
+	if (best && yk_schedule_exists(w) && (!once || yk_schedule_rounds_once(w)) &&
+	    yk_schedule_in_order(w))
 		return;
 	if (!node) // w->node = 2 was only for an explicit dist.algorithm=2d
 		w->node = w->ranks;
@@ -430,7 +453,9 @@ static const struct yk_schedule *schedule_of(struct yk_task *t, uint8_t applied)
 		s->chunks = 1;
 		if (s->n)
 			*s->action = (struct yk_action){ .kind = sends ? YK_ACT_SEND : YK_ACT_RECV,
-							 .place = sends ? YK_IN : YK_OUT, .peer = t->root, .step = 1,
+							 .place = sends ? YK_IN : YK_OUT,
+							 .peer = t->root,
+							 .step = 1,
 							 .chunks = 1 };
 	} else {
 		choose(t, applied, &w);
@@ -457,7 +482,8 @@ static bool begin(struct yk_job *j)
 	const uint64_t n = (uint64_t)elements(t) * size_of(t);
 	uint64_t max = 0;
 	for (uint32_t i = 0; i < s->chunks; i++) {
-		const uint64_t bytes = (uint64_t)(chunk_at(t, s, i + 1) - chunk_at(t, s, i)) * size_of(t);
+		const uint64_t bytes =
+			(uint64_t)(chunk_at(t, s, i + 1) - chunk_at(t, s, i)) * size_of(t);
 		max = bytes > max ? bytes : max;
 	}
 	c->slot_bytes = (size_t)padded(max * s->room);
@@ -489,7 +515,8 @@ static bool must_wait(const struct yk_job *j, const struct yk_action *a)
 		return false;
 	for (size_t i = 0; i < j->course->sends; i++) {
 		const struct yk_action *b = j->course->send[i].action;
-		const int other = place_of(j, b) == YK_IN && j->course->alias ? YK_OUT : place_of(j, b);
+		const int other =
+			place_of(j, b) == YK_IN && j->course->alias ? YK_OUT : place_of(j, b);
 		if (place != other || (place == YK_SLOT && a->slot != b->slot))
 			continue;
 		if (yk_actions_meet(a, b))
@@ -545,7 +572,8 @@ static void end(struct yk_job *j)
 {
 	const struct yk_task *t = j->task;
 	struct yk_rank_slot *s = &t->group->rendezvous->slot[t->group->rank];
-	for (uint32_t k = 0; k < t->tensors && t->what == YK_DO_REDUCE && t->group->rank != t->root; k++)
+	for (uint32_t k = 0; k < t->tensors && t->what == YK_DO_REDUCE && t->group->rank != t->root;
+	     k++)
 		memset(j->out[k], 0, (size_t)t->count[k] * size_of(t));
 	if (t->what == YK_DO_SEND)
 		memset(j->out[0], 0, sizeof(float));
@@ -590,8 +618,10 @@ bool yk_message_advance(struct yk_job *j, int *code, char why[YK_WHY])
 		else
 			yk_job_arrive(j, yk_nanoseconds());
 		if (!begin(j)) {
-			yk_rendezvous_break(j->task->group->rendezvous, YOKE_ENOMEM, "rank %u of %s has no memory for %s",
-				     j->task->group->rank, j->task->group->name, j->task->text);
+			yk_rendezvous_break(j->task->group->rendezvous, YOKE_ENOMEM,
+					    "rank %u of %s has no memory for %s",
+					    j->task->group->rank, j->task->group->name,
+					    j->task->text);
 			return true;
 		}
 		c = j->course;

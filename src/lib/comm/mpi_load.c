@@ -47,12 +47,14 @@ const struct yk_mpi *yk_mpi_open(const struct yk_started *p, const char **name)
 	for (int i = 0; i < YK_MPIS; i++)
 		known |= !strcmp(requested, yk_mpi_names[i]);
 	if (!known) {
-		yk_fail(YOKE_EINVAL, "dist.mpi '%s': %s", requested, yk_hint(requested, yk_mpi_names, YK_MPIS, hint, sizeof hint));
+		yk_fail(YOKE_EINVAL, "dist.mpi '%s': %s", requested,
+			yk_hint(requested, yk_mpi_names, YK_MPIS, hint, sizeof hint));
 		return NULL;
 	}
 	requested = *requested ? requested : p->mpi;
 	for (int i = 0; i < YK_MPIS; i++)
-		if ((!*requested || !strcmp(requested, yk_mpi_names[i])) && yk_module_find(yk_mpi_names[i], path, sizeof path)) {
+		if ((!*requested || !strcmp(requested, yk_mpi_names[i])) &&
+		    yk_module_find(yk_mpi_names[i], path, sizeof path)) {
 			*name = yk_mpi_names[i];
 			return open_file(path);
 		}
@@ -64,9 +66,10 @@ const struct yk_mpi *yk_mpi_open(const struct yk_started *p, const char **name)
 			*requested ? requested : "NAME");
 		return NULL;
 	}
-	yk_fail(YOKE_EPLUGIN, "%s started %u ranks, %u of them on this machine: to others MPI is needed, but there is no "
-		"module yoke_mpi_%s.so; build yoke with --with-mpi, or name its folder in YOKE_PLUGIN_PATH", p->launcher,
-		p->ranks, p->locals, *requested ? requested : "NAME");
+	yk_fail(YOKE_EPLUGIN,
+		"%s started %u ranks, %u of them on this machine: to others MPI is needed, but there is no "
+		"module yoke_mpi_%s.so; build yoke with --with-mpi, or name its folder in YOKE_PLUGIN_PATH",
+		p->launcher, p->ranks, p->locals, *requested ? requested : "NAME");
 	return NULL;
 }
 
@@ -101,8 +104,11 @@ static int query(struct yk_started *p)
 		p->mpi = name;
 	atomic_store(&initialized, m);
 	if (rank != p->rank)
-		return yk_fail(YOKE_ERANK, "%s reports that this is rank %u, MPI reports rank %u: it is the launcher of another MPI; dist.mpi "
-			       "names the one to use", p->launcher, p->rank, rank);
+		return yk_fail(
+			YOKE_ERANK,
+			"%s reports that this is rank %u, MPI reports rank %u: it is the launcher of another MPI; dist.mpi "
+			"names the one to use",
+			p->launcher, p->rank, rank);
 	if (atexit(at_exit))
 		return yk_fail(YOKE_ENOMEM, "no memory");
 	return 0;

@@ -83,26 +83,34 @@ static struct act *add(struct yk_native_course *c, enum act_kind kind)
 }
 
 // Adds a library collective, in the same library group as the previous one if possible.
-static void add_collective(struct yk_job *j, int code, uint32_t peer, struct yk_address in, struct yk_address out, uint64_t count)
+static void add_collective(struct yk_job *j, int code, uint32_t peer, struct yk_address in,
+			   struct yk_address out, uint64_t count)
 {
 	struct yk_native_course *c = j->native;
-	struct act *a = c->n > c->closed && c->act[c->n - 1].kind == TOGETHER ? &c->act[c->n - 1] : NULL;
+	struct act *a =
+		c->n > c->closed && c->act[c->n - 1].kind == TOGETHER ? &c->act[c->n - 1] : NULL;
 	if (!count || (!a && !(a = add(c, TOGETHER))))
 		return;
 	if (yk_grow(&c->what, &c->what_cap, c->nwhat + 1, sizeof *c->what) < 0) {
 		c->short_of_memory = true;
 		return;
 	}
-	c->what[c->nwhat++] = (struct yoke_collective){ .code = (uint32_t)code, .dtype = j->task->dtype, .kind = j->task->kind,
-							 .peer = peer, .count = count, .in = in.segment,
-							 .in_offset = in.offset, .out = out.segment,
-							 .out_offset = out.offset };
+	c->what[c->nwhat++] = (struct yoke_collective){ .code = (uint32_t)code,
+							.dtype = j->task->dtype,
+							.kind = j->task->kind,
+							.peer = peer,
+							.count = count,
+							.in = in.segment,
+							.in_offset = in.offset,
+							.out = out.segment,
+							.out_offset = out.offset };
 	a->n++;
 }
 
 static const struct yk_address none;
 
-static void act(struct yk_job *j, enum act_kind kind, struct yk_address to, struct yk_address from, uint64_t count, uint64_t slot)
+static void act(struct yk_job *j, enum act_kind kind, struct yk_address to, struct yk_address from,
+		uint64_t count, uint64_t slot)
 {
 	struct act *a = count ? add(j->native, kind) : NULL;
 	if (!a)
@@ -125,7 +133,8 @@ static struct range range_of(const struct yk_task *t, uint32_t rank)
 	int64_t n = 0;
 	if (t->what == YK_DO_GATHER_SHARDS || t->what == YK_DO_REDUCE_SHARDS)
 		return (struct range){ yk_shard_at(ranks, rank, t->root, t->tensors, t->count),
-				       yk_shard_at(ranks, rank + 1, t->root, t->tensors, t->count) };
+				       yk_shard_at(ranks, rank + 1, t->root, t->tensors,
+						   t->count) };
 	for (uint32_t i = 0; i < t->tensors; i++)
 		n += t->count[i];
 	return (struct range){ n / ranks * rank + n % ranks * rank / ranks,
@@ -134,7 +143,8 @@ static struct range range_of(const struct yk_task *t, uint32_t rank)
 
 // Iterates over the parts of tensors in a rank's range: tensor *k, elements from *from, *count of
 // them, which begin at *at within the range. Start with *k = UINT32_MAX.
-static bool next_range(const struct yk_task *t, struct range r, uint32_t *k, int64_t *from, int64_t *count, int64_t *at)
+static bool next_range(const struct yk_task *t, struct range r, uint32_t *k, int64_t *from,
+		       int64_t *count, int64_t *at)
 {
 	int64_t start = 0;
 	const uint32_t next = *k + 1;
@@ -163,20 +173,23 @@ static uint64_t slot_bytes(const struct yk_task *t)
 
 static bool reduces(const struct yk_task *t)
 {
-	return t->what == YK_DO_ALL_REDUCE || t->what == YK_DO_REDUCE || t->what == YK_DO_REDUCE_SCATTER ||
-	       t->what == YK_DO_REDUCE_SHARDS;
+	return t->what == YK_DO_ALL_REDUCE || t->what == YK_DO_REDUCE ||
+	       t->what == YK_DO_REDUCE_SCATTER || t->what == YK_DO_REDUCE_SHARDS;
 }
 
 int yk_native_takes(const struct yk_task *t)
 {
 	if (!t->group->native || t->what == YK_DO_SEND || t->what == YK_DO_RECV)
 		return YK_BY_HOST;
-	return reduces(t) && t->what != YK_DO_REDUCE_SHARDS && yk_native_fast() ? YK_BY_LIBRARY : YK_BY_DEVICE;
+	return reduces(t) && t->what != YK_DO_REDUCE_SHARDS && yk_native_fast() ? YK_BY_LIBRARY :
+	       YK_BY_DEVICE;
 }
 
 uint64_t yk_native_bytes(const struct yk_task *t)
 {
-	return reduces(t) && t->where == YK_BY_DEVICE && t->group->ranks > 1 ? t->group->ranks * slot_bytes(t) : 0;
+	return reduces(t) && t->where == YK_BY_DEVICE && t->group->ranks > 1 ?
+		       t->group->ranks * slot_bytes(t) :
+		       0;
 }
 
 // The address at which rank i's terms are received. This rank's own slot holds sums that are sent
@@ -185,7 +198,8 @@ static struct yk_address slot_of(const struct yk_job *j, uint32_t i, int64_t ele
 {
 	const struct yk_task *t = j->task;
 	const struct yk_address *work = &j->place[j->nin + j->nout];
-	return (struct yk_address){ work->segment, work->offset + i * slot_bytes(t) + (uint64_t)element * size_of(t) };
+	return (struct yk_address){ work->segment, work->offset + i * slot_bytes(t) +
+							   (uint64_t)element * size_of(t) };
 }
 
 // ---- command lists per collective ----
@@ -194,7 +208,7 @@ static struct yk_address slot_of(const struct yk_job *j, uint32_t i, int64_t ele
 static void receive(struct yk_job *j, uint32_t i)
 {
 	EACH_PIECE(j->task, j->task->group->rank, k, from, count, at)
-		add_collective(j, YOKE_COLLECTIVE_RECV, i, none, slot_of(j, i, at), (uint64_t)count);
+	add_collective(j, YOKE_COLLECTIVE_RECV, i, none, slot_of(j, i, at), (uint64_t)count);
 }
 
 // Sends each range to its owner, which sums it afterwards.
@@ -206,17 +220,20 @@ static void exchange(struct yk_job *j)
 		if (c == own)
 			continue;
 		EACH_PIECE(t, c, k, from, count, at)
-			add_collective(j, YOKE_COLLECTIVE_SEND, c, in_of(j, k, from), none, (uint64_t)count);
+		add_collective(j, YOKE_COLLECTIVE_SEND, c, in_of(j, k, from), none,
+			       (uint64_t)count);
 		receive(j, c);
 	}
 }
 
 // Sums this rank's range into the locations that `to` returns.
-static void sum(struct yk_job *j, struct yk_address (*to)(const struct yk_job *, uint32_t k, int64_t from, int64_t at))
+static void sum(struct yk_job *j, struct yk_address (*to)(const struct yk_job *, uint32_t k,
+							  int64_t from, int64_t at))
 {
 	const struct yk_task *t = j->task;
 	EACH_PIECE(t, t->group->rank, k, from, count, at)
-		act(j, SUM, to(j, k, from, at), in_of(j, k, from), (uint64_t)count, (uint64_t)at * size_of(t));
+	act(j, SUM, to(j, k, from, at), in_of(j, k, from), (uint64_t)count,
+	    (uint64_t)at * size_of(t));
 	j->native->closed = j->native->n; // even if this rank's range is empty
 }
 
@@ -244,7 +261,7 @@ static struct yk_address in_slot(const struct yk_job *j, uint32_t k, int64_t fro
 static void take_results(struct yk_job *j, uint32_t c)
 {
 	EACH_PIECE(j->task, c, k, from, count, at)
-		add_collective(j, YOKE_COLLECTIVE_RECV, c, none, out_of(j, k, from), (uint64_t)count);
+	add_collective(j, YOKE_COLLECTIVE_RECV, c, none, out_of(j, k, from), (uint64_t)count);
 }
 
 static void all_reduce(struct yk_job *j)
@@ -257,7 +274,8 @@ static void all_reduce(struct yk_job *j)
 		if (c == own)
 			continue;
 		EACH_PIECE(t, own, k, from, count, at)
-			add_collective(j, YOKE_COLLECTIVE_SEND, c, out_of(j, k, from), none, (uint64_t)count);
+		add_collective(j, YOKE_COLLECTIVE_SEND, c, out_of(j, k, from), none,
+			       (uint64_t)count);
 		take_results(j, c);
 	}
 }
@@ -282,7 +300,8 @@ static void reduce(struct yk_job *j)
 	}
 	sum(j, in_slot);
 	EACH_PIECE(t, own, k, from, count, at)
-		add_collective(j, YOKE_COLLECTIVE_SEND, t->root, slot_of(j, own, at), none, (uint64_t)count);
+	add_collective(j, YOKE_COLLECTIVE_SEND, t->root, slot_of(j, own, at), none,
+		       (uint64_t)count);
 	zero_results(j);
 }
 
@@ -294,7 +313,8 @@ static void gather_shards(struct yk_job *j)
 		if (c == own)
 			continue;
 		EACH_PIECE(t, own, k, from, count, at)
-			add_collective(j, YOKE_COLLECTIVE_SEND, c, in_of(j, t->mine, at), none, (uint64_t)count);
+		add_collective(j, YOKE_COLLECTIVE_SEND, c, in_of(j, t->mine, at), none,
+			       (uint64_t)count);
 		take_results(j, c);
 	}
 	EACH_PIECE(t, own, k, from, count, at)
@@ -308,8 +328,10 @@ static void all_to_all(struct yk_job *j)
 	const int64_t cut = t->count[0] / t->group->ranks;
 	for (uint32_t c = 0; c < t->group->ranks; c++)
 		if (c != own) {
-			add_collective(j, YOKE_COLLECTIVE_SEND, c, in_of(j, 0, c * cut), none, (uint64_t)cut);
-			add_collective(j, YOKE_COLLECTIVE_RECV, c, none, out_of(j, 0, c * cut), (uint64_t)cut);
+			add_collective(j, YOKE_COLLECTIVE_SEND, c, in_of(j, 0, c * cut), none,
+				       (uint64_t)cut);
+			add_collective(j, YOKE_COLLECTIVE_RECV, c, none, out_of(j, 0, c * cut),
+				       (uint64_t)cut);
 		}
 	act(j, COPY, out_of(j, 0, own * cut), in_of(j, 0, own * cut), (uint64_t)cut, 0);
 }
@@ -320,7 +342,8 @@ static void by_library(struct yk_job *j, int code)
 	const struct yk_task *t = j->task;
 	const int64_t cut = t->what == YK_DO_REDUCE_SCATTER ? t->group->ranks : 1;
 	for (uint32_t k = 0; k < t->tensors; k++)
-		add_collective(j, code, t->root, in_of(j, k, 0), out_of(j, k, 0), (uint64_t)(t->count[k] / cut));
+		add_collective(j, code, t->root, in_of(j, k, 0), out_of(j, k, 0),
+			       (uint64_t)(t->count[k] / cut));
 }
 
 // Group of one rank: copies the operands, or this rank's shard of them, to the results.
@@ -329,8 +352,10 @@ static void alone(struct yk_job *j)
 	const struct yk_task *t = j->task;
 	int64_t at = 0;
 	for (uint32_t k = 0; k < t->tensors; at += t->count[k++]) {
-		const struct yk_address from = t->what == YK_DO_GATHER_SHARDS ? in_of(j, t->mine, at) : in_of(j, k, 0),
-				   to = t->what == YK_DO_REDUCE_SHARDS ? out_of(j, 0, at) : out_of(j, k, 0);
+		const struct yk_address
+			from = t->what == YK_DO_GATHER_SHARDS ? in_of(j, t->mine, at) :
+			       in_of(j, k, 0),
+			to = t->what == YK_DO_REDUCE_SHARDS ? out_of(j, 0, at) : out_of(j, k, 0);
 		act(j, COPY, to, from, (uint64_t)t->count[k], 0);
 	}
 }
@@ -381,14 +406,17 @@ static void plan(struct yk_job *j)
 
 static uint16_t step(struct yoke_map *m, int op, int dtype, uint16_t a, uint16_t b)
 {
-	m->insn[m->ninsn] = (struct yoke_insn){ .op = (uint16_t)op, .dtype = (uint8_t)dtype, .a = a, .b = b };
+	m->insn[m->ninsn] =
+		(struct yoke_insn){ .op = (uint16_t)op, .dtype = (uint8_t)dtype, .a = a, .b = b };
 	return m->ninsn++;
 }
 
 // Adds all terms in order T; half precision is summed in f32 and rounded once.
 static void program_of(const struct yk_task *t, struct yoke_map *m)
 {
-	const int op = t->kind == YOKE_REDUCE_MAX ? YOKE_MAP_MAX : t->kind == YOKE_REDUCE_MIN ? YOKE_MAP_MIN : YOKE_MAP_ADD,
+	const int op = t->kind == YOKE_REDUCE_MAX ? YOKE_MAP_MAX :
+		       t->kind == YOKE_REDUCE_MIN ? YOKE_MAP_MIN :
+						    YOKE_MAP_ADD,
 		  acc = t->dtype == yoke_f16 || t->dtype == yoke_bf16 ? yoke_f32 : t->dtype;
 	const uint32_t ranks = t->group->ranks;
 	uint16_t term[YK_NATIVE_RANKS];
@@ -404,15 +432,22 @@ static void program_of(const struct yk_task *t, struct yoke_map *m)
 	m->out[0] = acc != t->dtype ? step(m, YOKE_MAP_CAST, t->dtype, term[0], 0) : term[0];
 }
 
-static struct yoke_view view_of(const struct yk_task *t, struct yk_address p, uint64_t count, uint32_t *align)
+static struct yoke_view view_of(const struct yk_task *t, struct yk_address p, uint64_t count,
+				uint32_t *align)
 {
 	const uint32_t own = p.offset & 255 ? (uint32_t)(p.offset & -p.offset & 255) : 256;
 	*align = own < *align ? own : *align;
-	return (struct yoke_view){ .segment = p.segment, .offset = p.offset, .dims = { (int64_t)count }, .strides = { 1 },
-				   .dtype = t->dtype, .rank = 1, .kind = YOKE_VIEW_BUFFER };
+	return (struct yoke_view){ .segment = p.segment,
+				   .offset = p.offset,
+				   .dims = { (int64_t)count },
+				   .strides = { 1 },
+				   .dtype = t->dtype,
+				   .rank = 1,
+				   .kind = YOKE_VIEW_BUFFER };
 }
 
-static int prepare_sum(struct yk_task *t, const struct yoke_op *op, uint32_t align, struct yk_native_sum **to)
+static int prepare_sum(struct yk_task *t, const struct yoke_op *op, uint32_t align,
+		       struct yk_native_sum **to)
 {
 	const struct yk_native *n = t->group->native;
 	struct yk_native_sum *s = t->sums;
@@ -423,9 +458,11 @@ static int prepare_sum(struct yk_task *t, const struct yoke_op *op, uint32_t ali
 		return 0;
 	uint64_t bytes = 0;
 	uint64_t some = n->ops->can(n->device, op);
-	int err = (s = calloc(1, sizeof *s)) ? YOKE_EUNSUPPORTED : yk_fail(YOKE_ENOMEM, "no memory for a collective");
+	int err = (s = calloc(1, sizeof *s)) ? YOKE_EUNSUPPORTED :
+					       yk_fail(YOKE_ENOMEM, "no memory for a collective");
 	for (; s && some && err == YOKE_EUNSUPPORTED; some &= some - 1)
-		err = n->ops->prepare(n->device, op, (uint32_t)__builtin_ctzll(some), 0, &s->handle, &bytes);
+		err = n->ops->prepare(n->device, op, (uint32_t)__builtin_ctzll(some), 0, &s->handle,
+				      &bytes);
 	if (!err && bytes) { // no workspace is available
 		n->ops->release(s->handle);
 		err = YOKE_EUNSUPPORTED;
@@ -460,8 +497,15 @@ static int run_sum(struct yk_job *j, const struct act *a)
 	for (uint32_t i = 0; i <= g->ranks; i++)
 		v[i].align = align;
 	const bool over = a->to.segment == a->from.segment && a->to.offset == a->from.offset;
-	struct yoke_op op = { .size = sizeof op, .code = YOKE_OP_MAP, .rank = 1, .nout = 1, .nin = g->ranks,
-			      .dims = { (int64_t)a->count }, .out = v, .in = v + 1, .map = &map,
+	struct yoke_op op = { .size = sizeof op,
+			      .code = YOKE_OP_MAP,
+			      .rank = 1,
+			      .nout = 1,
+			      .nin = g->ranks,
+			      .dims = { (int64_t)a->count },
+			      .out = v,
+			      .in = v + 1,
+			      .map = &map,
 			      .alias_mask = (uint64_t)over << g->rank };
 	const int err = prepare_sum(t, &op, align, &s);
 	return err ? err : g->native->ops->run(g->native->queue, s->handle, &op);
@@ -492,7 +536,8 @@ static int enqueue(struct yk_job *j, const struct act *a)
 	}
 	if (a->to.segment == a->from.segment && a->to.offset == a->from.offset)
 		return 0;
-	return n->ops->copy(n->queue, a->to.segment, a->to.offset, a->from.segment, a->from.offset, bytes);
+	return n->ops->copy(n->queue, a->to.segment, a->to.offset, a->from.segment, a->from.offset,
+			    bytes);
 }
 
 static int mark(struct yk_native_course *c, const struct yk_native *n)

@@ -22,7 +22,8 @@ bool yk_native_fast(void); // dist.order=fast: the library itself reduces
 
 // Ranks as threads: if all the named devices support it, stores a communicator id in the rendezvous
 // and sets `native`.
-void yk_native_offer(struct yk_rendezvous *, int ranks, char (*device)[sizeof ((struct yk_device *)NULL)->id]);
+void yk_native_offer(struct yk_rendezvous *, int ranks,
+		     char (*device)[sizeof((struct yk_device *)NULL)->id]);
 // Ranks as processes: called while joining the world. Each rank publishes its device and reads
 // those of the others.
 void yk_native_meet(struct yk_rendezvous *, uint32_t rank, struct yk_device *);

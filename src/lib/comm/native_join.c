@@ -46,7 +46,8 @@ static bool is_called(const struct yk_device *d, const void *id)
 	return !strcmp(d->id, id);
 }
 
-void yk_native_offer(struct yk_rendezvous *h, int ranks, char (*device)[sizeof ((struct yk_device *)NULL)->id])
+void yk_native_offer(struct yk_rendezvous *h, int ranks,
+		     char (*device)[sizeof((struct yk_device *)NULL)->id])
 {
 	const struct yk_device *first = NULL;
 	bool good = ranks > 1 && ranks <= YK_NATIVE_RANKS;
@@ -83,7 +84,8 @@ static uint32_t missing_id(const struct yk_rendezvous *h)
 }
 
 // Waits until no rank is `silent`. False: timeout, or the group is broken.
-static bool wait_for(const struct yk_rendezvous *h, uint32_t rank, uint32_t (*silent)(const struct yk_rendezvous *), const char *what)
+static bool wait_for(const struct yk_rendezvous *h, uint32_t rank,
+		     uint32_t (*silent)(const struct yk_rendezvous *), const char *what)
 {
 	const struct timespec pause = { 0, 1000000 };
 	const uint64_t began = yk_nanoseconds();
@@ -95,8 +97,9 @@ static bool wait_for(const struct yk_rendezvous *h, uint32_t rank, uint32_t (*si
 			break;
 		if (waited >= yk_ranks_warn() && !warned) {
 			warned = true;
-			yk_warn("dist", "rank %u waits for %s of rank %u (pid %d), which has not come so far", rank, what, who,
-				h->slot[who].process);
+			yk_warn("dist",
+				"rank %u waits for %s of rank %u (pid %d), which has not come so far",
+				rank, what, who, h->slot[who].process);
 		}
 		nanosleep(&pause, NULL);
 	}
@@ -127,8 +130,10 @@ void yk_native_meet(struct yk_rendezvous *h, uint32_t rank, struct yk_device *d)
 	if (!x || !wait_for(h, rank, missing_device, "the device") || !all_alike(h))
 		return;
 	if (!rank)
-		atomic_store(&h->area->id_state, make_id(x, h->area->id) ? YK_ID_MADE : YK_ID_FAILED);
-	h->native = wait_for(h, rank, missing_id, "the library's id") && atomic_load(&h->area->id_state) == YK_ID_MADE;
+		atomic_store(&h->area->id_state,
+			     make_id(x, h->area->id) ? YK_ID_MADE : YK_ID_FAILED);
+	h->native = wait_for(h, rank, missing_id, "the library's id") &&
+		    atomic_load(&h->area->id_state) == YK_ID_MADE;
 	memcpy(h->id, h->area->id, sizeof h->id);
 }
 
@@ -175,8 +180,10 @@ int yk_native_join(struct yoke_group *g)
 		return err;
 	*n = (struct yk_native){ .ext = ext_of(d), .ops = d->ops, .device = d->index };
 	if (yk_native_fast() && !atomic_flag_test_and_set(&logged))
-		yk_warn("dist", "dist.order=fast: sums have an order of the vendor's library, and other bits on another number of ranks");
-	err = n->ext ? n->ops->queue_new(n->device, YOKE_QUEUE_COMPUTE, &n->queue) : YOKE_EUNSUPPORTED;
+		yk_warn("dist",
+			"dist.order=fast: sums have an order of the vendor's library, and other bits on another number of ranks");
+	err = n->ext ? n->ops->queue_new(n->device, YOKE_QUEUE_COMPUTE, &n->queue) :
+		       YOKE_EUNSUPPORTED;
 	if (!err && g->ranks > 1)
 		err = n->ext->join(n->device, g->rendezvous->id, g->rank, g->ranks, &n->comm);
 	if (err) {

@@ -40,8 +40,9 @@ static size_t whole(const struct yk_task *t)
 bool yk_post_takes(const struct yk_task *t)
 {
 	const struct yoke_group *g = t->group;
-	if (g->rendezvous->route || g->ranks < 2 || (t->what != YK_DO_ALL_REDUCE && t->what != YK_DO_ALL_GATHER &&
-					      t->what != YK_DO_BROADCAST && t->what != YK_DO_BARRIER))
+	if (g->rendezvous->route || g->ranks < 2 ||
+	    (t->what != YK_DO_ALL_REDUCE && t->what != YK_DO_ALL_GATHER &&
+	     t->what != YK_DO_BROADCAST && t->what != YK_DO_BARRIER))
 		return false;
 	const size_t bytes = whole(t);
 	return bytes <= YK_POST && bytes * g->ranks <= (size_t)2 * YK_POST;
@@ -61,7 +62,8 @@ static char *data_of(struct yk_post *p, size_t bytes)
 static bool is_free(struct yk_job *j)
 {
 	struct yoke_group *g = j->task->group;
-	const uint64_t used = atomic_load_explicit(&post_of(j, g->rank)->number, memory_order_relaxed);
+	const uint64_t used =
+		atomic_load_explicit(&post_of(j, g->rank)->number, memory_order_relaxed);
 	for (uint32_t i = 0; i < g->ranks && g->others < used; i++)
 		if (i != g->rank && atomic_load(&g->rendezvous->slot[i].left) < used)
 			return false;
@@ -96,7 +98,8 @@ static bool all_posted(const struct yk_job *j, bool closely)
 	const uint64_t want = j->sequence + 1;
 	for (uint32_t i = 0; i < g->ranks; i++) {
 		struct yk_rank_slot *s = &g->rendezvous->slot[i];
-		if (atomic_load_explicit(&s->post[j->sequence % 2].number, memory_order_acquire) == want)
+		if (atomic_load_explicit(&s->post[j->sequence % 2].number, memory_order_acquire) ==
+		    want)
 			continue;
 		if (!closely)
 			return false;
@@ -132,7 +135,8 @@ static void compute(const struct yk_job *j)
 		if (t->what == YK_DO_ALL_REDUCE) {
 			// reading back the operands just posted would be slow
 			in[t->group->rank] = j->in[k];
-			yk_sums(t->dtype, t->kind, n, in, 1, (void *[]){ j->out[k] }, (size_t)t->count[k]);
+			yk_sums(t->dtype, t->kind, n, in, 1, (void *[]){ j->out[k] },
+				(size_t)t->count[k]);
 		} else if (t->what == YK_DO_BROADCAST) {
 			memcpy(j->out[k], in[t->root], bytes);
 		} else {
@@ -158,7 +162,8 @@ bool yk_post_advance(struct yk_job *j, int *code, char why[YK_WHY])
 		post(j);
 	// the others usually post at about the same time
 	for (int k = 0; !all_posted(j, k == LOOKS); k++) {
-		if (k == LOOKS || atomic_load_explicit(&g->rendezvous->area->broken, memory_order_relaxed))
+		if (k == LOOKS ||
+		    atomic_load_explicit(&g->rendezvous->area->broken, memory_order_relaxed))
 			return comes;
 		yk_pause();
 	}

@@ -49,8 +49,8 @@ static int listen_at(struct parent *p)
 	const int e = yk_random(word, sizeof word);
 	if (e < 0)
 		return e;
-	snprintf(p->name, sizeof p->name, "yoke-%d-%016llx%016llx", (int)getpid(), (unsigned long long)word[0],
-		 (unsigned long long)word[1]);
+	snprintf(p->name, sizeof p->name, "yoke-%d-%016llx%016llx", (int)getpid(),
+		 (unsigned long long)word[0], (unsigned long long)word[1]);
 	if ((p->listener = yk_socket_listen(p->name, (int)p->ranks)) < 0)
 		return yk_fail(YOKE_EIO, "no socket for the ranks: %s", strerror(errno));
 	return 0;
@@ -130,11 +130,13 @@ static void collect_status(struct parent *p, uint32_t i)
 	if (WIFSIGNALED(c->status))
 		*(p->late ? &p->hung : &p->lost) += 1;
 	if (WIFSIGNALED(c->status))
-		yk_segment_break(p->segment, YOKE_ERANK, "rank %u (pid %d) was ended by signal %d, %s", i, (int)c->pid,
-			    WTERMSIG(c->status), strsignal(WTERMSIG(c->status)));
+		yk_segment_break(p->segment, YOKE_ERANK,
+				 "rank %u (pid %d) was ended by signal %d, %s", i, (int)c->pid,
+				 WTERMSIG(c->status), strsignal(WTERMSIG(c->status)));
 	else if (failed)
-		yk_segment_break(p->segment, YOKE_ERANK, "rank %u (pid %d) ended with exit status %d", i, (int)c->pid,
-			    WEXITSTATUS(c->status));
+		yk_segment_break(p->segment, YOKE_ERANK,
+				 "rank %u (pid %d) ended with exit status %d", i, (int)c->pid,
+				 WEXITSTATUS(c->status));
 	struct yk_area *world = yk_segment_world(p->segment);
 	atomic_store(&world->slot[i].gone, 1);
 	for (uint32_t k = 0; k < p->ranks; k++)
@@ -187,9 +189,10 @@ static void wait_children(struct parent *p)
 		if (fd) {
 			fd[p->ranks] = (struct pollfd){ .fd = p->listener, .events = POLLIN };
 			fd[p->ranks + 1] = (struct pollfd){ .fd = p->signals, .events = POLLIN };
-			// poll more often after a failure, so that the grace period is not exceeded, and
-			// where descriptors do not tell of ends and signals
-			const bool polls = p->failed || (p->launch->forward && p->signals < 0) || polls_children(p);
+			// poll more often after a failure, so that the grace period is not
+			// exceeded, and where descriptors do not tell of ends and signals
+			const bool polls = p->failed || (p->launch->forward && p->signals < 0) ||
+					   polls_children(p);
 			poll(fd, p->ranks + (nfds_t)2, polls ? 20 : 200);
 		}
 		serve(p);
@@ -207,17 +210,23 @@ static void wait_children(struct parent *p)
 
 int yk_spawn(int n, char *const argv[], struct yk_launch *launch)
 {
-	struct parent p = { .ranks = (uint32_t)n, .memory = -1, .listener = -1, .answer = yk_answer_of(YK_STARTER), .launch = launch,
+	struct parent p = { .ranks = (uint32_t)n,
+			    .memory = -1,
+			    .listener = -1,
+			    .answer = yk_answer_of(YK_STARTER),
+			    .launch = launch,
 			    .signals = -1 };
 	if (n < 1 || n > YK_MAX_RANKS || !argv || !argv[0])
-		return yk_fail(YOKE_EINVAL, "group_spawn: %d ranks; 1 to %d are possible", n, YK_MAX_RANKS);
+		return yk_fail(YOKE_EINVAL, "group_spawn: %d ranks; 1 to %d are possible", n,
+			       YK_MAX_RANKS);
 	p.child = calloc(p.ranks, sizeof *p.child);
 	int err = p.child ? 0 : yk_fail(YOKE_ENOMEM, "no memory for %d ranks", n);
 	for (uint32_t i = 0; i < p.ranks && !err; i++)
 		p.child[i] = (struct child){ .pid = -1, .fd = -1 };
 	if (!err && !(p.settings = yk_param_environment()))
 		err = yk_fail(YOKE_ENOMEM, "no memory for %d ranks", n);
-	if (!err && launch->forward && (p.signals = yk_signals_open(launch->forward)) < 0 && errno != ENOSYS)
+	if (!err && launch->forward && (p.signals = yk_signals_open(launch->forward)) < 0 &&
+	    errno != ENOSYS)
 		err = yk_fail(YOKE_EIO, "no descriptor for signals: %s", strerror(errno));
 	if (!err && !(p.segment = yk_segment_new(p.ranks, &p.memory)))
 		err = yk_error_last();

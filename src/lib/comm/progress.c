@@ -46,8 +46,8 @@ bool yk_ranks_link(double *alpha, double *beta)
 	const char *text = yk_param_str(&link_setting);
 	char end;
 	*alpha = *beta = 0;
-	return *text && yk_sscanf(text, "%lf,%lf%c", alpha, beta, &end) == 2 && *alpha >= 0 && *alpha < 10 && *beta >= 0 &&
-	       *beta < 1;
+	return *text && yk_sscanf(text, "%lf,%lf%c", alpha, beta, &end) == 2 && *alpha >= 0 &&
+	       *alpha < 10 && *beta >= 0 && *beta < 1;
 }
 
 static bool has_link(void)
@@ -131,7 +131,9 @@ static advance_fn *way_of(const struct yk_job *j)
 		return yk_shared_advance;
 	if (!by_message && yk_post_takes(j->task))
 		return yk_post_advance;
-	return j->task->group->rendezvous->apart || (by_message && j->task->group->ranks > 1) ? yk_message_advance : yk_shared_advance;
+	return j->task->group->rendezvous->apart || (by_message && j->task->group->ranks > 1) ?
+		       yk_message_advance :
+		       yk_shared_advance;
 }
 
 // Advances all jobs as far as possible; returns true if anything changed. The caller holds `drive`.
@@ -192,7 +194,8 @@ static void watch(struct yk_ranks *q)
 	if (q->active)
 		yk_world_check(q);
 	if (q->world)
-		atomic_store_explicit(&q->world->rendezvous->slot[q->world->rank].beat, yk_nanoseconds(), memory_order_relaxed);
+		atomic_store_explicit(&q->world->rendezvous->slot[q->world->rank].beat,
+				      yk_nanoseconds(), memory_order_relaxed);
 	for (struct yk_job *j = q->active; j; j = j->next)
 		yk_job_watch(j);
 	pthread_mutex_unlock(&q->drive);
@@ -211,7 +214,10 @@ static bool help_after(struct yk_ranks *q)
 static uint64_t sleeps(const struct yk_ranks *q, bool polls)
 {
 	const uint64_t due = atomic_load(&q->timer.due), now = yk_nanoseconds();
-	return polls || atomic_load(&q->away) ? POLL_NS : !due ? LOOK_NS : due > now ? due - now : 0;
+	return polls || atomic_load(&q->away) ? POLL_NS :
+	       !due                           ? LOOK_NS :
+	       due > now                      ? due - now :
+						0;
 }
 
 // One step of waiting for a job: spins at first, then sleeps until something happens. *began: when
@@ -251,7 +257,8 @@ bool yk_ranks_is_open(const struct yk_ranks *q)
 // The calling thread stops advancing jobs.
 static void stop_helping(struct yk_ranks *q)
 {
-	if (atomic_fetch_sub(&q->helpers, 1) == 1 && atomic_load(&q->over) < atomic_load(&q->enqueued))
+	if (atomic_fetch_sub(&q->helpers, 1) == 1 &&
+	    atomic_load(&q->over) < atomic_load(&q->enqueued))
 		yk_wakeup_ring(&q->duty);
 }
 
@@ -327,7 +334,9 @@ void *yk_ranks_serve(void *arg)
 static uint64_t next_of(const struct yk_task *t)
 {
 	struct yoke_group *g = t->group;
-	return t->what == YK_DO_SEND ? g->sent[t->root]++ : t->what == YK_DO_RECV ? g->received[t->root]++ : g->jobs++;
+	return t->what == YK_DO_SEND ? g->sent[t->root]++ :
+	       t->what == YK_DO_RECV ? g->received[t->root]++ :
+				       g->jobs++;
 }
 
 // Advances a short job on the enqueuing thread, so that other ranks need not wait for this one.
@@ -341,7 +350,8 @@ static bool is_begun(struct yk_ranks *q)
 	take_incoming(q);
 	const struct yk_job *j = q->active;
 	const bool few = j && !j->next && way_of(j) == yk_post_advance,
-		   some = j && !j->next && !j->place && !has_link() && yk_task_bytes(j->task) <= SOON;
+		   some = j && !j->next && !j->place && !has_link() &&
+			  yk_task_bytes(j->task) <= SOON;
 	uint64_t began = 0, moved = 0, now = 0;
 	do {
 		const bool moves = (few || some) && move_on(q);
@@ -370,14 +380,16 @@ static void enqueue(struct yk_ranks *q, struct yk_job *j)
 	}
 }
 
-static int add(struct yk_ranks *q, struct yk_task *t, uint32_t nin, char *const *in, uint32_t nout, char *const *out,
-	       struct yk_result *result)
+static int add(struct yk_ranks *q, struct yk_task *t, uint32_t nin, char *const *in, uint32_t nout,
+	       char *const *out, struct yk_result *result)
 {
 	struct yk_job *j = malloc(sizeof *j + (nin + nout + (size_t)1) * sizeof *in);
 	if (!j)
 		return YOKE_ENOMEM;
 	char **at = (char **)(j + 1);
-	*j = (struct yk_job){ .task = t, .result = result, .in = at, .out = at + nin, .sequence = next_of(t) };
+	*j = (struct yk_job){
+		.task = t, .result = result, .in = at, .out = at + nin, .sequence = next_of(t)
+	};
 	if (t->group->adapt && t->what == YK_DO_ALL_REDUCE)
 		j->applied = (uint8_t)yk_adapt_how(t->group->adapt, yk_task_bytes(t));
 	for (uint32_t i = 0; i < nin; i++)
@@ -388,13 +400,14 @@ static int add(struct yk_ranks *q, struct yk_task *t, uint32_t nin, char *const 
 	return 0;
 }
 
-int yk_ranks_add(struct yk_ranks *q, struct yk_task *t, uint32_t nin, char *const *in, uint32_t nout, char *const *out)
+int yk_ranks_add(struct yk_ranks *q, struct yk_task *t, uint32_t nin, char *const *in,
+		 uint32_t nout, char *const *out)
 {
 	return add(q, t, nin, in, nout, out, NULL);
 }
 
-int yk_ranks_do(struct yk_ranks *q, struct yk_task *t, uint32_t nin, char *const *in, uint32_t nout, char *const *out,
-		struct yk_result *result)
+int yk_ranks_do(struct yk_ranks *q, struct yk_task *t, uint32_t nin, char *const *in, uint32_t nout,
+		char *const *out, struct yk_result *result)
 {
 	const bool helps = yk_ranks_is_open(q);
 	if (helps) // before the job is added, so that the queue's thread is not woken
@@ -409,14 +422,18 @@ int yk_ranks_do(struct yk_ranks *q, struct yk_task *t, uint32_t nin, char *const
 	return err;
 }
 
-int yk_ranks_add_device(struct yk_ranks *q, struct yk_task *t, uint32_t nin, uint32_t nout, const struct yk_address *place)
+int yk_ranks_add_device(struct yk_ranks *q, struct yk_task *t, uint32_t nin, uint32_t nout,
+			const struct yk_address *place)
 {
 	const size_t bytes = (nin + nout + (size_t)1) * sizeof *place;
 	struct yk_job *j = malloc(sizeof *j + bytes);
 	if (!j)
 		return YOKE_ENOMEM;
 	memcpy(j + 1, place, bytes);
-	*j = (struct yk_job){ .task = t, .place = (struct yk_address *)(j + 1), .nin = nin, .nout = nout,
+	*j = (struct yk_job){ .task = t,
+			      .place = (struct yk_address *)(j + 1),
+			      .nin = nin,
+			      .nout = nout,
 			      .sequence = next_of(t) };
 	enqueue(q, j);
 	return 0;
@@ -425,6 +442,6 @@ int yk_ranks_add_device(struct yk_ranks *q, struct yk_task *t, uint32_t nin, uin
 void yk_ranks_break(struct yk_ranks *q, int code, const char *why)
 {
 	for (struct yoke_group *g = q->groups; g; g = g->next)
-		yk_rendezvous_break(g->rendezvous, code, "rank %u of %s failed: %s: %.250s", g->rank, g->name, yoke_error_name(code),
-			     why);
+		yk_rendezvous_break(g->rendezvous, code, "rank %u of %s failed: %s: %.250s",
+				    g->rank, g->name, yoke_error_name(code), why);
 }

@@ -26,11 +26,16 @@ uint64_t yk_task_bytes(const struct yk_task *t)
 }
 
 static const uint8_t what_of[] = {
-	[YK_RANKS_ALL_REDUCE] = YK_DO_ALL_REDUCE, [YK_RANKS_REDUCE_SCATTER] = YK_DO_REDUCE_SCATTER,
-	[YK_RANKS_ALL_GATHER] = YK_DO_ALL_GATHER, [YK_RANKS_BROADCAST] = YK_DO_BROADCAST,
-	[YK_RANKS_REDUCE] = YK_DO_REDUCE,         [YK_RANKS_ALL_TO_ALL] = YK_DO_ALL_TO_ALL,
-	[YK_RANKS_GATHER_SHARDS] = YK_DO_GATHER_SHARDS, [YK_RANKS_REDUCE_SHARDS] = YK_DO_REDUCE_SHARDS,
-	[YK_RANKS_SEND] = YK_DO_SEND,             [YK_RANKS_RECV] = YK_DO_RECV,
+	[YK_RANKS_ALL_REDUCE] = YK_DO_ALL_REDUCE,
+	[YK_RANKS_REDUCE_SCATTER] = YK_DO_REDUCE_SCATTER,
+	[YK_RANKS_ALL_GATHER] = YK_DO_ALL_GATHER,
+	[YK_RANKS_BROADCAST] = YK_DO_BROADCAST,
+	[YK_RANKS_REDUCE] = YK_DO_REDUCE,
+	[YK_RANKS_ALL_TO_ALL] = YK_DO_ALL_TO_ALL,
+	[YK_RANKS_GATHER_SHARDS] = YK_DO_GATHER_SHARDS,
+	[YK_RANKS_REDUCE_SHARDS] = YK_DO_REDUCE_SHARDS,
+	[YK_RANKS_SEND] = YK_DO_SEND,
+	[YK_RANKS_RECV] = YK_DO_RECV,
 };
 
 void yk_task_name(struct yk_task *t, const struct yoke_view *first)
@@ -44,7 +49,8 @@ void yk_task_name(struct yk_task *t, const struct yoke_view *first)
 		all += t->count[i];
 	if (t->tensors == 1 && first)
 		for (int i = 0; i < first->rank && n < max; i++)
-			n += snprintf(shape + n, (size_t)(max - n), "%s%lld", i ? "," : "", (long long)first->dims[i]);
+			n += snprintf(shape + n, (size_t)(max - n), "%s%lld", i ? "," : "",
+				      (long long)first->dims[i]);
 	else if (t->tensors)
 		snprintf(shape, sizeof shape, "%lld", (long long)all);
 	if (ends || t->what == YK_DO_BROADCAST || t->what == YK_DO_REDUCE)
@@ -52,12 +58,14 @@ void yk_task_name(struct yk_task *t, const struct yoke_view *first)
 	if (t->what == YK_DO_BARRIER)
 		snprintf(t->text, sizeof t->text, "barrier");
 	else if (t->tensors == 1)
-		snprintf(t->text, sizeof t->text, "%s%s %s [%s]%s%s", yk_collective_name[t->what], kinds[t->kind],
-			 yoke_dtype_name(t->dtype), shape, *end ? " " : "", end);
+		snprintf(t->text, sizeof t->text, "%s%s %s [%s]%s%s", yk_collective_name[t->what],
+			 kinds[t->kind], yoke_dtype_name(t->dtype), shape, *end ? " " : "", end);
 	else
-		snprintf(t->text, sizeof t->text, "%s%s %s of %u tensors, %.20s elements%s%s", yk_collective_name[t->what],
-			 kinds[t->kind], yoke_dtype_name(t->dtype), t->tensors, shape, *end ? ", " : "", end);
-	const uint32_t facts[] = { ends ? 0 : t->what, t->kind, t->dtype, ends ? 0 : t->root, t->tensors, t->where };
+		snprintf(t->text, sizeof t->text, "%s%s %s of %u tensors, %.20s elements%s%s",
+			 yk_collective_name[t->what], kinds[t->kind], yoke_dtype_name(t->dtype),
+			 t->tensors, shape, *end ? ", " : "", end);
+	const uint32_t facts[] = { ends ? 0 : t->what, t->kind,    t->dtype,
+				   ends ? 0 : t->root, t->tensors, t->where };
 	t->hash = yk_hash(t->count, t->tensors * sizeof *t->count, yk_hash(facts, sizeof facts, 0));
 }
 
@@ -69,8 +77,8 @@ static int64_t elements(const struct yoke_view *v)
 	return n;
 }
 
-static int prepare(uint32_t device, const struct yoke_op *op, uint32_t impl, uint64_t plan, void **handle,
-		   uint64_t *workspace)
+static int prepare(uint32_t device, const struct yoke_op *op, uint32_t impl, uint64_t plan,
+		   void **handle, uint64_t *workspace)
 {
 	const struct yk_ranked r = yk_ranked(op->attr);
 	struct yoke_group *g = yk_group_ref((uint64_t)r.group);
@@ -81,15 +89,21 @@ static int prepare(uint32_t device, const struct yoke_op *op, uint32_t impl, uin
 		return yk_fail(YOKE_EINVAL, "its group was freed");
 	// only this rank's shard exists
 	const bool alone = op->code == (YK_STEP_RANKS_CODE | YK_RANKS_GATHER_SHARDS) && r.whole;
-	const struct yoke_view *v = alone || op->code == (YK_STEP_RANKS_CODE | YK_RANKS_RECV) ? op->out : op->in;
+	const struct yoke_view *v =
+		alone || op->code == (YK_STEP_RANKS_CODE | YK_RANKS_RECV) ? op->out : op->in;
 	const uint32_t tensors = op->list ? op->list : 1;
 	struct yk_task *t = calloc(1, sizeof *t + tensors * sizeof *t->count);
 	if (!t) {
 		yk_group_unref(g);
 		return yk_fail(YOKE_ENOMEM, "no memory for a collective");
 	}
-	*t = (struct yk_task){ .group = g, .what = what_of[op->code & ~YK_STEP_RANKS_CODE], .kind = (uint8_t)r.kind,
-			       .dtype = v->dtype, .root = (uint32_t)r.peer, .tensors = tensors, .mine = alone ? 0 : tensors,
+	*t = (struct yk_task){ .group = g,
+			       .what = what_of[op->code & ~YK_STEP_RANKS_CODE],
+			       .kind = (uint8_t)r.kind,
+			       .dtype = v->dtype,
+			       .root = (uint32_t)r.peer,
+			       .tensors = tensors,
+			       .mine = alone ? 0 : tensors,
 			       .count = (int64_t *)(t + 1) };
 	for (uint32_t i = 0; i < tensors; i++) {
 		t->count[i] = elements(&v[i]);
@@ -127,8 +141,9 @@ static int run(void *queue, void *handle, const struct yoke_op *op)
 	struct yk_ranks *q = queue;
 	struct yk_task *t = handle;
 	if (!op) { // planned but not run
-		yk_rendezvous_break(t->group->rendezvous, YOKE_ERANK, "rank %u of %s failed in an evaluation, before %s",
-			     t->group->rank, t->group->name, t->text);
+		yk_rendezvous_break(t->group->rendezvous, YOKE_ERANK,
+				    "rank %u of %s failed in an evaluation, before %s",
+				    t->group->rank, t->group->name, t->text);
 		return 0;
 	}
 	if (t->where != YK_BY_HOST)
@@ -236,7 +251,8 @@ static int event_done(void *event)
 	if (atomic_load(&q->over) < e->job)
 		return 0;
 	pthread_mutex_lock(&q->lock);
-	const int code = q->failure.job > e->reported && q->failure.job <= e->job ? q->failure.code : 1;
+	const int code =
+		q->failure.job > e->reported && q->failure.job <= e->job ? q->failure.code : 1;
 	if (code < 0) {
 		q->failure.reported = atomic_load(&q->enqueued);
 		yk_fail(code, "%s", q->failure.why);

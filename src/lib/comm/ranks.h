@@ -47,14 +47,16 @@ uint64_t yk_task_bytes(const struct yk_task *); // of all operands together
 // starts). Shard r begins at the first such position at or after element r ceil(n / ranks). Shards
 // can be empty.
 
-int64_t yk_shard_at(uint32_t ranks, uint32_t r, int64_t unit, uint32_t tensors, const int64_t *count);
+int64_t yk_shard_at(uint32_t ranks, uint32_t r, int64_t unit, uint32_t tensors,
+		    const int64_t *count);
 // The range of elements [first, end) of the list that lies in a tensor of `count` elements
 // beginning at `start`, relative to the tensor; *from == *to if there is none.
-void yk_shard_overlap(int64_t first, int64_t end, int64_t start, int64_t count, int64_t *from, int64_t *to);
+void yk_shard_overlap(int64_t first, int64_t end, int64_t start, int64_t count, int64_t *from,
+		      int64_t *to);
 // to[i] is x[i] with every rank's shard as in that rank's `mine`, a flat tensor of at least one
 // element. to[i] may be x[i].
-int yk_gather_shards(struct yoke_group *, int64_t unit, int n, yoke_tensor *const *x, yoke_tensor *mine,
-		     yoke_tensor **to);
+int yk_gather_shards(struct yoke_group *, int64_t unit, int n, yoke_tensor *const *x,
+		     yoke_tensor *mine, yoke_tensor **to);
 
 // The same if no full tensors exist yet, only shards: gathers into new tensors of these shapes, at
 // most YK_GATHERED.
@@ -63,7 +65,8 @@ struct yk_shape {
 	int rank;
 	int64_t dims[YOKE_MAX_RANK];
 };
-int yk_gather_tensors(struct yoke_group *, int64_t unit, int n, const struct yk_shape *, yoke_tensor *mine, yoke_tensor **to);
+int yk_gather_tensors(struct yoke_group *, int64_t unit, int n, const struct yk_shape *,
+		      yoke_tensor *mine, yoke_tensor **to);
 // This rank's shard of the sums of x over all ranks, as a flat tensor of at least one element.
 yoke_tensor *yk_reduce_shards(struct yoke_group *, int64_t unit, int n, yoke_tensor *const *x);
 
@@ -159,7 +162,8 @@ struct yk_rank_slot { // shared state of one rank
 	struct yk_job *_Atomic job; // the current job; valid if the ranks are threads
 	// for processes; on its own cache line because others read it at every change
 	_Alignas(128) struct yk_wakeup wakeup;
-	_Alignas(128) uint64_t hash; // of the job; written, like text, before `arrived` is incremented
+	// of the job; written, like text, before `arrived` is incremented
+	_Alignas(128) uint64_t hash;
 	char text[YK_TEXTS][YK_TASK_TEXT]; // names of the last jobs
 	int process, thread;       // process and thread ids of the operating system
 	_Atomic uint64_t cpus; // hash of the CPU set at process start; 0: the rank has not come yet
@@ -224,13 +228,16 @@ struct yk_rendezvous { // a process's view of the state that the ranks of a grou
 // returns one reference per rank; NULL: out of memory
 struct yk_rendezvous *yk_rendezvous_new(uint32_t ranks);
 // For a group of processes whose area exists in the segment.
-struct yk_rendezvous *yk_rendezvous_apart(struct yk_segment *, struct yk_area *, struct yk_wakeup *const *wakeup);
+struct yk_rendezvous *yk_rendezvous_apart(struct yk_segment *, struct yk_area *,
+					  struct yk_wakeup *const *wakeup);
 void yk_rendezvous_unref(struct yk_rendezvous *);
 // The link from one rank to another, for collectives or (`sends`) point-to-point transfers.
-struct yk_rank_link *yk_rendezvous_link(const struct yk_rendezvous *, bool sends, uint32_t from, uint32_t to);
+struct yk_rank_link *yk_rendezvous_link(const struct yk_rendezvous *, bool sends, uint32_t from,
+					uint32_t to);
 // Makes all current and later jobs of the group fail. The first reason is kept; all ranks are
 // woken.
-void yk_rendezvous_break(struct yk_rendezvous *, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+void yk_rendezvous_break(struct yk_rendezvous *, int code, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
 void yk_area_break(struct yk_area *, int code, const char *fmt, va_list);
 
 // ---- groups ----
@@ -256,7 +263,8 @@ struct yoke_group { // a group as seen by one rank
 	uint32_t splits;          // number of groups split off it
 };
 // Joins the group in the context. Creates the context's ranks queue if it has none.
-int yk_group_join(struct yoke_context *, struct yk_rendezvous *, uint32_t rank, const char *name, struct yoke_group **);
+int yk_group_join(struct yoke_context *, struct yk_rendezvous *, uint32_t rank, const char *name,
+		  struct yoke_group **);
 struct yoke_group *yk_group_ref(uint64_t number); // NULL: no such group
 void yk_group_unref(struct yoke_group *);
 void yk_group_leave(struct yoke_group *); // the group is no longer used
@@ -307,7 +315,8 @@ struct yk_ranks {
 	pthread_mutex_t lock; // protects inbox and failure
 	struct yk_ranks_inbox inbox;
 	struct yk_ranks_failure failure;
-	pthread_mutex_t drive; // held by the thread that advances jobs; protects the next five members
+	// held by the thread that advances jobs; protects the next five members
+	pthread_mutex_t drive;
 	struct yk_job *active; // in order
 	uint64_t pass, taken;  // taken: number of the last job moved out of the inbox
 	bool waits;            // the only active job is waiting for other ranks
@@ -326,7 +335,8 @@ struct yk_ranks {
 // Writes the context's last operations, finished and pending, oldest first, one JSON object per
 // line. EIO.
 int yk_ranks_record(struct yk_ranks *, const char *path);
-void yk_ranks_history_add(struct yk_ranks_history *, const struct yk_job *, int code); // records a finished job
+// records a finished job
+void yk_ranks_history_add(struct yk_ranks_history *, const struct yk_job *, int code);
 extern const struct yoke_backend yk_ranks_table;
 static inline struct yk_ranks *yk_ranks_in(const struct yoke_context *ctx)
 {
@@ -334,14 +344,16 @@ static inline struct yk_ranks *yk_ranks_in(const struct yoke_context *ctx)
 	return q == ctx->queues.steps ? NULL : q->handle;
 }
 // Enqueues a job of the task. in and out are host addresses.
-int yk_ranks_add(struct yk_ranks *, struct yk_task *, uint32_t nin, char *const *in, uint32_t nout, char *const *out);
+int yk_ranks_add(struct yk_ranks *, struct yk_task *, uint32_t nin, char *const *in, uint32_t nout,
+		 char *const *out);
 // The same, and waits for it. The outcome goes to *result and does not count as a failure of the
 // queue.
-int yk_ranks_do(struct yk_ranks *, struct yk_task *, uint32_t nin, char *const *in, uint32_t nout, char *const *out,
-		struct yk_result *result);
+int yk_ranks_do(struct yk_ranks *, struct yk_task *, uint32_t nin, char *const *in, uint32_t nout,
+		char *const *out, struct yk_result *result);
 // The same for operands on the device: place[0 .. nin + nout] are inputs, results and the
 // workspace.
-int yk_ranks_add_device(struct yk_ranks *, struct yk_task *, uint32_t nin, uint32_t nout, const struct yk_address *);
+int yk_ranks_add_device(struct yk_ranks *, struct yk_task *, uint32_t nin, uint32_t nout,
+			const struct yk_address *);
 void yk_ranks_wait(struct yk_ranks *, uint64_t job);
 void *yk_ranks_serve(void *queue); // the queue thread's function; returns after yk_ranks_quit
 // whether waiting threads may advance jobs themselves

@@ -34,12 +34,17 @@ static const char *state_of(const struct yk_past_job *p, bool open)
 }
 
 // Writes one line. since: seconds from 1970 to the clock's zero.
-static int add(struct yk_file_writer *w, const struct yk_ranks *q, const struct yk_past_job *p, bool open, double since)
+static int add(struct yk_file_writer *w, const struct yk_ranks *q, const struct yk_past_job *p,
+	       bool open, double since)
 {
 	char line[YK_TASK_TEXT + 256];
-	const int n = yk_snprintf(line, sizeof line, "{\"rank\":%u,\"group\":\"%.32s\",\"operation\":%" PRIu64 ",\"op\":\"%.96s\",\"time\":%.6f,"
-			       "\"state\":\"%s\"}\n", q->world ? q->world->rank : 0, p->group, p->sequence + 1, p->text,
-			       p->begun ? since + 1e-9 * (double)p->begun : 0, state_of(p, open));
+	const int n =
+		yk_snprintf(line, sizeof line,
+			    "{\"rank\":%u,\"group\":\"%.32s\",\"operation\":%" PRIu64
+			    ",\"op\":\"%.96s\",\"time\":%.6f,"
+			    "\"state\":\"%s\"}\n",
+			    q->world ? q->world->rank : 0, p->group, p->sequence + 1, p->text,
+			    p->begun ? since + 1e-9 * (double)p->begun : 0, state_of(p, open));
 	return yk_file_add(w, line, (size_t)n);
 }
 
@@ -51,7 +56,8 @@ int yk_ranks_record(struct yk_ranks *q, const char *path)
 	if (e < 0)
 		return e;
 	clock_gettime(CLOCK_REALTIME, &now);
-	const double since = (double)now.tv_sec + 1e-9 * (double)now.tv_nsec - 1e-9 * (double)yk_nanoseconds();
+	const double since =
+		(double)now.tv_sec + 1e-9 * (double)now.tv_nsec - 1e-9 * (double)yk_nanoseconds();
 	pthread_mutex_lock(&q->drive);
 	const struct yk_ranks_history *h = &q->history;
 	for (uint64_t k = h->count > YK_PAST ? h->count - YK_PAST : 0; k < h->count && e == 0; k++)

@@ -88,10 +88,12 @@ void yk_area_init(struct yk_area *a, uint32_t ranks, uint32_t ring)
 	a->ring = ring;
 }
 
-struct yk_rank_link *yk_rendezvous_link(const struct yk_rendezvous *h, bool sends, uint32_t from, uint32_t to)
+struct yk_rank_link *yk_rendezvous_link(const struct yk_rendezvous *h, bool sends, uint32_t from,
+					uint32_t to)
 {
 	const size_t number = ((size_t)sends * h->ranks + from) * h->ranks + to;
-	return (struct yk_rank_link *)((char *)h->area + links_at(h->ranks) + number * link_bytes(h->area->ring));
+	return (struct yk_rank_link *)((char *)h->area + links_at(h->ranks) +
+				       number * link_bytes(h->area->ring));
 }
 
 void yk_area_break(struct yk_area *a, int code, const char *fmt, va_list ap)
@@ -145,7 +147,8 @@ struct yk_rendezvous *yk_rendezvous_new(uint32_t ranks)
 	return h;
 }
 
-struct yk_rendezvous *yk_rendezvous_apart(struct yk_segment *segment, struct yk_area *area, struct yk_wakeup *const *wakeup)
+struct yk_rendezvous *yk_rendezvous_apart(struct yk_segment *segment, struct yk_area *area,
+					  struct yk_wakeup *const *wakeup)
 {
 	struct yk_rendezvous *h = rendezvous_new(area->ranks);
 	if (!h)

@@ -108,7 +108,9 @@ static int like_best(int n, char (*to)[sizeof ((struct yk_device *)NULL)->id])
 	const struct yk_param *setting = yk_param_find("device");
 	const bool named = setting && *yk_param_str((struct yk_param *)(uintptr_t)setting);
 	for (struct yk_device *d = yk_devices(NULL); d && found < n; d = d->next)
-		if (named ? d == best : d->backend == best->backend && d->info.kind == best->info.kind && !d->alias)
+		if (named ? d == best :
+			    d->backend == best->backend && d->info.kind == best->info.kind &&
+				    !d->alias)
 			snprintf(to[found++], sizeof *to, "%s", d->id);
 	return found;
 }
@@ -130,15 +132,19 @@ int yk_ranks_devices(void)
 	return like_best(YK_MAX_RANKS, id);
 }
 
-static int find_devices(int n, const char *devices, char (*to)[sizeof ((struct yk_device *)NULL)->id])
+static int find_devices(int n, const char *devices,
+			char (*to)[sizeof((struct yk_device *)NULL)->id])
 {
 	const int found = devices ? listed(n, devices, to) : like_best(n, to);
 	if (found < 0)
 		return found;
 	if (!found || (found < n && !yk_param_bool(&share_setting)))
-		return yk_fail(YOKE_ENODEV, "group_run: %d ranks, but %d device%s%s%s; %sdist.share=1 shares devices", n,
-			       found, found == 1 ? "" : "s", found ? ", the first " : "", found ? to[0] : "",
-			       !strncmp(to[0], "cpu:", 4) ? "cpu.devices=N divides the CPU, " : "");
+		return yk_fail(
+			YOKE_ENODEV,
+			"group_run: %d ranks, but %d device%s%s%s; %sdist.share=1 shares devices",
+			n, found, found == 1 ? "" : "s", found ? ", the first " : "",
+			found ? to[0] : "",
+			!strncmp(to[0], "cpu:", 4) ? "cpu.devices=N divides the CPU, " : "");
 	for (int i = found; i < n; i++)
 		memcpy(to[i], to[i % found], sizeof *to);
 	return 0;
@@ -150,7 +156,8 @@ int yoke_group_run(int n, const char *devices, int (*fn)(yoke_group *world, void
 	sigset_t all, old;
 	int started = 0, err = 0;
 	if (n < 1 || n > YK_MAX_RANKS || !fn)
-		return yk_fail(YOKE_EINVAL, "group_run: %d ranks; 1 to %d are possible", n, YK_MAX_RANKS);
+		return yk_fail(YOKE_EINVAL, "group_run: %d ranks; 1 to %d are possible", n,
+			       YK_MAX_RANKS);
 	struct member *member = calloc((size_t)n, sizeof *member);
 	r.device = calloc((size_t)n, sizeof *r.device);
 	if (!member || !r.device)
@@ -168,8 +175,10 @@ int yoke_group_run(int n, const char *devices, int (*fn)(yoke_group *world, void
 		int code = pthread_create(&member[started].thread, NULL, start, &member[started]);
 		if (!code)
 			continue;
-		err = yk_fail(YOKE_ENOMEM, "group_run: no thread for rank %d: %s", started, strerror(code));
-		yk_rendezvous_break(r.rendezvous, YOKE_ERANK, "rank %d did not start: %s", started, strerror(code));
+		err = yk_fail(YOKE_ENOMEM, "group_run: no thread for rank %d: %s", started,
+			      strerror(code));
+		yk_rendezvous_break(r.rendezvous, YOKE_ERANK, "rank %d did not start: %s", started,
+				    strerror(code));
 		for (int i = started; i < n; i++)
 			yk_rendezvous_unref(r.rendezvous);
 		break;
@@ -203,9 +212,12 @@ static int place_on(struct yk_started *p, const struct yk_device *first, int n)
 		p->local = 0;
 		p->locals = 1;
 	} else if (!err && n == 1 && other != p->rank && !yk_param_bool(&share_setting)) {
-		return yk_fail(YOKE_ENODEV, "ranks %u and %u of this machine see one device each, the same, %s%s%s; dist.share=1 "
-			       "shares devices", p->rank < other ? p->rank : other, p->rank < other ? other : p->rank, first->id,
-			       *first->info.uuid ? ", uuid " : "", first->info.uuid);
+		return yk_fail(
+			YOKE_ENODEV,
+			"ranks %u and %u of this machine see one device each, the same, %s%s%s; dist.share=1 "
+			"shares devices",
+			p->rank < other ? p->rank : other, p->rank < other ? other : p->rank,
+			first->id, *first->info.uuid ? ", uuid " : "", first->info.uuid);
 	}
 	return err < 0 ? err : 0;
 }

@@ -22,8 +22,9 @@ const char *const yk_collective_name[YK_COLLECTIVES] = {
 	[YK_DO_REDUCE_SHARDS] = "reduce_shares",
 };
 const char *const yk_algorithm_name[YK_ALGORITHMS] = {
-	[YK_BY_TREE] = "tree", [YK_BY_DOUBLING] = "doubling", [YK_BY_HALVING] = "halving",
-	[YK_BY_PAIRWISE] = "pairwise", [YK_BY_RING] = "ring", [YK_BY_2D] = "2d", [YK_BY_SHARED] = "shared",
+	[YK_BY_TREE] = "tree",         [YK_BY_DOUBLING] = "doubling", [YK_BY_HALVING] = "halving",
+	[YK_BY_PAIRWISE] = "pairwise", [YK_BY_RING] = "ring",         [YK_BY_2D] = "2d",
+	[YK_BY_SHARED] = "shared",
 };
 
 struct maker {
@@ -88,31 +89,52 @@ static void recv(struct maker *m, uint32_t peer, int place, struct range c)
 // WORK <- received combined with source.
 static void recv_add(struct maker *m, uint32_t peer, int source, struct range c, bool first)
 {
-	add(m, (struct yk_action){ .kind = YK_ACT_RECV_ADD, .place = YK_WORK, .source = (uint8_t)source, .peer = peer,
-				   .chunk = c.chunk, .step = c.step, .chunks = c.chunks, .first = first });
+	add(m, (struct yk_action){ .kind = YK_ACT_RECV_ADD,
+				   .place = YK_WORK,
+				   .source = (uint8_t)source,
+				   .peer = peer,
+				   .chunk = c.chunk,
+				   .step = c.step,
+				   .chunks = c.chunks,
+				   .first = first });
 }
 
 static void recv_slot(struct maker *m, uint32_t peer, uint32_t slot, struct range c)
 {
-	add(m, (struct yk_action){ .kind = YK_ACT_RECV, .place = YK_SLOT, .slot = (uint16_t)slot, .peer = peer,
-				   .chunk = c.chunk, .step = c.step, .chunks = c.chunks });
+	add(m, (struct yk_action){ .kind = YK_ACT_RECV,
+				   .place = YK_SLOT,
+				   .slot = (uint16_t)slot,
+				   .peer = peer,
+				   .chunk = c.chunk,
+				   .step = c.step,
+				   .chunks = c.chunks });
 }
 
 static void copy(struct maker *m, int place, int source, struct range c)
 {
-	add(m, (struct yk_action){ .kind = YK_ACT_COPY, .place = (uint8_t)place, .source = (uint8_t)source,
-				   .chunk = c.chunk, .step = c.step, .chunks = c.chunks });
+	add(m, (struct yk_action){ .kind = YK_ACT_COPY,
+				   .place = (uint8_t)place,
+				   .source = (uint8_t)source,
+				   .chunk = c.chunk,
+				   .step = c.step,
+				   .chunks = c.chunks });
 }
 
-static void sum(struct maker *m, int place, uint32_t slot, uint32_t terms, uint32_t own, struct range c)
+static void sum(struct maker *m, int place, uint32_t slot, uint32_t terms, uint32_t own,
+		struct range c)
 {
 	if (terms == 1) {
 		copy(m, YK_OUT, place, c);
 		return;
 	}
-	add(m, (struct yk_action){ .kind = YK_ACT_SUM, .place = (uint8_t)place, .slot = (uint16_t)slot,
-				   .terms = (uint16_t)terms, .own = (uint16_t)own, .chunk = c.chunk,
-				   .step = c.step, .chunks = c.chunks });
+	add(m, (struct yk_action){ .kind = YK_ACT_SUM,
+				   .place = (uint8_t)place,
+				   .slot = (uint16_t)slot,
+				   .terms = (uint16_t)terms,
+				   .own = (uint16_t)own,
+				   .chunk = c.chunk,
+				   .step = c.step,
+				   .chunks = c.chunks });
 }
 
 static bool is_power(uint32_t n)
@@ -132,7 +154,8 @@ static void tree_up(struct maker *m, uint32_t root)
 		uint32_t left = r / (2 * d) * 2 * d, right = left + d;
 		if (right >= n)
 			continue;
-		const bool at_left = root >= left && root < right, at_right = root >= right && root < right + d;
+		const bool at_left = root >= left && root < right,
+			   at_right = root >= right && root < right + d;
 		const uint32_t a = at_left ? root : left, b = at_right ? root : right;
 		const uint32_t to = at_right ? b : a, from = at_right ? a : b;
 		if (r == from) {
@@ -169,8 +192,12 @@ static void doubling(struct maker *m)
 		const uint8_t sum = d == 1 ? YK_IN : YK_WORK;
 		send(m, r ^ d, sum, all(m));
 		recv_slot(m, r ^ d, 0, all(m));
-		add(m, (struct yk_action){ .kind = YK_ACT_ADD, .place = YK_WORK, .source = sum, .slot = 0,
-					   .first = (r & d) != 0, .chunks = m->s->chunks });
+		add(m, (struct yk_action){ .kind = YK_ACT_ADD,
+					   .place = YK_WORK,
+					   .source = sum,
+					   .slot = 0,
+					   .first = (r & d) != 0,
+					   .chunks = m->s->chunks });
 	}
 }
 
@@ -318,13 +345,16 @@ static void between_nodes(struct maker *m, const struct nodes *d, uint32_t part)
 {
 	const struct range whole = part_of(d, part);
 	for (uint32_t s = 1; s < d->count; s++) {
-		const uint32_t to = (d->mine + s) % d->count, from = (d->mine + d->count - s) % d->count;
+		const uint32_t to = (d->mine + s) % d->count,
+			       from = (d->mine + d->count - s) % d->count;
 		send(m, owner(m, d, to, part), YK_OUT, one(whole.chunk + to));
-		recv_slot(m, owner(m, d, from, part), from - (from > d->mine), one(whole.chunk + d->mine));
+		recv_slot(m, owner(m, d, from, part), from - (from > d->mine),
+			  one(whole.chunk + d->mine));
 	}
 	sum(m, YK_OUT, 0, d->count, d->mine, one(whole.chunk + d->mine));
 	for (uint32_t s = 1; s < d->count; s++) {
-		const uint32_t to = (d->mine + s) % d->count, from = (d->mine + d->count - s) % d->count;
+		const uint32_t to = (d->mine + s) % d->count,
+			       from = (d->mine + d->count - s) % d->count;
 		send(m, owner(m, d, to, part), YK_OUT, one(whole.chunk + d->mine));
 		recv(m, owner(m, d, from, part), YK_OUT, one(whole.chunk + from));
 	}
@@ -444,7 +474,8 @@ bool yk_schedule_exists(const struct yk_schedule_request *w)
 		       (w->how == YK_BY_2D && w->node && w->node <= w->ranks);
 	case YK_DO_REDUCE_SCATTER:
 	case YK_DO_ALL_GATHER:
-		return w->how == YK_BY_PAIRWISE || w->how == YK_BY_RING || (power && w->how == YK_BY_HALVING);
+		return w->how == YK_BY_PAIRWISE || w->how == YK_BY_RING ||
+		       (power && w->how == YK_BY_HALVING);
 	case YK_DO_BROADCAST:
 	case YK_DO_REDUCE: return w->how == YK_BY_TREE || w->how == YK_BY_PAIRWISE;
 	case YK_DO_ALL_TO_ALL:
@@ -455,7 +486,8 @@ bool yk_schedule_exists(const struct yk_schedule_request *w)
 
 bool yk_schedule_in_order(const struct yk_schedule_request *w)
 {
-	return w->how != YK_BY_RING && (w->how != YK_BY_2D || is_power(w->node) || w->node >= w->ranks);
+	return w->how != YK_BY_RING &&
+	       (w->how != YK_BY_2D || is_power(w->node) || w->node >= w->ranks);
 }
 
 bool yk_schedule_rounds_once(const struct yk_schedule_request *w)
@@ -476,7 +508,8 @@ void yk_schedule_usual(struct yk_schedule_request *w, double bytes, bool once)
 	static const uint8_t few[] = { YK_BY_DOUBLING, YK_BY_TREE, YK_BY_PAIRWISE },
 			     many[] = { YK_BY_HALVING, YK_BY_PAIRWISE, YK_BY_TREE };
 	const bool small = bytes <= SMALL;
-	if (w->node > 1 && w->node < w->ranks && !small && try_way(w, YK_BY_2D, once) && yk_schedule_in_order(w))
+	if (w->node > 1 && w->node < w->ranks && !small && try_way(w, YK_BY_2D, once) &&
+	    yk_schedule_in_order(w))
 		return;
 	for (int i = 0; i < 3; i++)
 		if (try_way(w, small ? few[i] : many[i], once))

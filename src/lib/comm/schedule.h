@@ -70,7 +70,8 @@ static inline bool yk_actions_meet(const struct yk_action *a, const struct yk_ac
 {
 	for (uint32_t k = 0; k < a->chunks; k++) {
 		const uint32_t chunk = a->chunk + k * a->step;
-		if (chunk >= b->chunk && (chunk - b->chunk) % b->step == 0 && (chunk - b->chunk) / b->step < b->chunks)
+		if (chunk >= b->chunk && (chunk - b->chunk) % b->step == 0 &&
+		    (chunk - b->chunk) / b->step < b->chunks)
 			return true;
 	}
 	return false;

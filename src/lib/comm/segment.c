@@ -52,7 +52,11 @@ struct yk_segment {
 // core, so large rings are faster. With many ranks they would need too much memory.
 static uint32_t ring_of(uint32_t ranks)
 {
-	return ranks <= 2 ? 1 << 20 : ranks <= 4 ? 1 << 19 : ranks <= 8 ? 1 << 18 : ranks <= 16 ? 1 << 17 : 1 << 14;
+	return ranks <= 2  ? 1 << 20 :
+	       ranks <= 4  ? 1 << 19 :
+	       ranks <= 8  ? 1 << 18 :
+	       ranks <= 16 ? 1 << 17 :
+			     1 << 14;
 }
 
 static uint64_t room_of(uint32_t ranks)
@@ -94,8 +98,8 @@ uint64_t yk_segment_reserve(struct yk_segment *s, uint32_t ranks)
 struct yk_area *yk_segment_area(struct yk_segment *s, uint64_t at, uint32_t ranks)
 {
 	struct yk_area *a = (struct yk_area *)((char *)s->at + at);
-	if (at < 4096 || at % 4096 || at > s->bytes || room_of(ranks) > s->bytes - at || a->ranks != ranks ||
-	    a->ring != ring_of(ranks))
+	if (at < 4096 || at % 4096 || at > s->bytes || room_of(ranks) > s->bytes - at ||
+	    a->ranks != ranks || a->ring != ring_of(ranks))
 		return NULL;
 	return a;
 }
@@ -184,9 +188,11 @@ int yk_answer_error(const struct yk_answer *a)
 		return 0;
 	if (a->host.rank != YK_STARTER)
 		snprintf(who, sizeof who, "rank %u", a->host.rank);
-	return yk_fail(YOKE_EINVAL, "ranks run different versions of yoke: %s has %.*s, rank %u "
-		"%.*s", who, (int)sizeof a->host.version,
-		       a->host.version, a->unlike.rank, (int)sizeof a->unlike.version, a->unlike.version);
+	return yk_fail(YOKE_EINVAL,
+		       "ranks run different versions of yoke: %s has %.*s, rank %u "
+		       "%.*s",
+		       who, (int)sizeof a->host.version, a->host.version, a->unlike.rank,
+		       (int)sizeof a->unlike.version, a->unlike.version);
 }
 
 bool yk_socket_serve(int to, int fd, struct yk_answer *a)
@@ -195,7 +201,9 @@ bool yk_socket_serve(int to, int fd, struct yk_answer *a)
 	struct yk_hello other;
 	char room[CMSG_SPACE(sizeof fd)] = { 0 };
 	struct iovec v = { a, sizeof *a };
-	struct msghdr m = { .msg_iov = &v, .msg_iovlen = 1, .msg_control = room, .msg_controllen = sizeof room };
+	struct msghdr m = {
+		.msg_iov = &v, .msg_iovlen = 1, .msg_control = room, .msg_controllen = sizeof room
+	};
 	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
 	c->cmsg_level = SOL_SOCKET;
 	c->cmsg_type = SCM_RIGHTS;
@@ -220,12 +228,16 @@ static int receive(int from, uint32_t rank, int *fd)
 	struct yk_answer answer;
 	char room[CMSG_SPACE(sizeof(int))] = { 0 };
 	struct iovec v = { &answer, sizeof answer };
-	struct msghdr m = { .msg_iov = &v, .msg_iovlen = 1, .msg_control = room, .msg_controllen = sizeof room };
+	struct msghdr m = {
+		.msg_iov = &v, .msg_iovlen = 1, .msg_control = room, .msg_controllen = sizeof room
+	};
 	if (send(from, &mine, sizeof mine, MSG_NOSIGNAL) != sizeof mine ||
-	    recvmsg(from, &m, MSG_CMSG_CLOEXEC | MSG_WAITALL) != sizeof answer || answer.host.magic != MAGIC)
+	    recvmsg(from, &m, MSG_CMSG_CLOEXEC | MSG_WAITALL) != sizeof answer ||
+	    answer.host.magic != MAGIC)
 		return 0;
 	const struct cmsghdr *c = CMSG_FIRSTHDR(&m);
-	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS && c->cmsg_len == CMSG_LEN(sizeof *fd))
+	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS &&
+	    c->cmsg_len == CMSG_LEN(sizeof *fd))
 		memcpy(fd, CMSG_DATA(c), sizeof *fd);
 	return yk_answer_error(&answer);
 }
@@ -234,7 +246,8 @@ static int receive(int from, uint32_t rank, int *fd)
 
 // Fetches the memory from the process that listens at p->name, if `is_right` accepts that process.
 // *to NULL: there is none.
-static int fetch(const struct yk_started *p, bool (*is_right)(const struct yk_started *, pid_t), struct yk_segment **to)
+static int fetch(const struct yk_started *p, bool (*is_right)(const struct yk_started *, pid_t),
+		 struct yk_segment **to)
 {
 	struct yk_segment *got = NULL;
 	int err = 0;
@@ -274,8 +287,10 @@ static bool is_sibling(const struct yk_started *p, pid_t pid)
 
 static int late(const struct yk_started *p, const char *who)
 {
-	return yk_fail(YOKE_ERANK, "rank %u of %u, started by %s: %s not come to this machine's memory within %d s", p->rank,
-		       p->ranks, p->launcher, who, START_MS / 1000);
+	return yk_fail(
+		YOKE_ERANK,
+		"rank %u of %u, started by %s: %s not come to this machine's memory within %d s",
+		p->rank, p->ranks, p->launcher, who, START_MS / 1000);
 }
 
 // The machine's first rank creates the memory and hands it to the others.
@@ -288,11 +303,13 @@ static int host(const struct yk_started *p, struct yk_segment **to)
 	int memory = -1, listener = -1, err = 0;
 	struct yk_segment *s = served ? yk_segment_new(p->ranks, &memory) : NULL;
 	if (!s)
-		err = served ? yk_error_last() : yk_fail(YOKE_ENOMEM, "no memory for %u ranks", p->ranks);
+		err = served ? yk_error_last() :
+			       yk_fail(YOKE_ENOMEM, "no memory for %u ranks", p->ranks);
 	else
 		s->at->first = p->rank;
 	if (!err && (listener = yk_socket_listen(p->name, (int)p->locals)) < 0)
-		err = yk_fail(YOKE_EIO, "no socket for the ranks of this machine: %s", strerror(errno));
+		err = yk_fail(YOKE_EIO, "no socket for the ranks of this machine: %s",
+			      strerror(errno));
 	while (!err && n + 1 < p->locals) {
 		struct pollfd fd = { .fd = listener, .events = POLLIN };
 		const int c = poll(&fd, 1, 100) > 0 ? yk_accept(listener) : -1;
@@ -365,8 +382,11 @@ int yk_segment_get(const struct yk_started *p, struct yk_segment **to)
 		yk_watch_parent(SIGKILL);
 		err = fetch(p, is_parent, &segment);
 		if (!err && !segment)
-			err = yk_fail(YOKE_ERANK, "%s is set, but the process that started this one does not give it the "
-				      "ranks' memory", yk_world_variable);
+			err = yk_fail(
+				YOKE_ERANK,
+				"%s is set, but the process that started this one does not give it the "
+				"ranks' memory",
+				yk_world_variable);
 	}
 	if (err && !code) {
 		code = err;

@@ -23,7 +23,8 @@ uint64_t yk_segment_reserve(struct yk_segment *, uint32_t ranks);
 struct yk_area *yk_segment_area(struct yk_segment *, uint64_t at, uint32_t ranks);
 struct yk_area *yk_segment_world(const struct yk_segment *);
 // Breaks the world; the first reason is kept.
-void yk_segment_break(struct yk_segment *, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+void yk_segment_break(struct yk_segment *, int code, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
 uint32_t yk_segment_first(const struct yk_segment *); // the machine's rank that created the segment
 // where this process caches a pidfd of that rank
 int *yk_segment_peer(struct yk_segment *, uint32_t rank);

@@ -4,7 +4,8 @@
 
 #include "comm/ranks.h"
 
-int64_t yk_shard_at(uint32_t ranks, uint32_t r, int64_t unit, uint32_t tensors, const int64_t *count)
+int64_t yk_shard_at(uint32_t ranks, uint32_t r, int64_t unit, uint32_t tensors,
+		    const int64_t *count)
 {
 	int64_t all = 0, start = 0;
 	for (uint32_t i = 0; i < tensors; i++)
@@ -20,7 +21,8 @@ int64_t yk_shard_at(uint32_t ranks, uint32_t r, int64_t unit, uint32_t tensors, 
 	return all;
 }
 
-void yk_shard_overlap(int64_t first, int64_t end, int64_t start, int64_t count, int64_t *from, int64_t *to)
+void yk_shard_overlap(int64_t first, int64_t end, int64_t start, int64_t count, int64_t *from,
+		      int64_t *to)
 {
 	*from = first > start ? first - start : 0;
 	*to = end - start < count ? end - start : count;

@@ -62,7 +62,8 @@ static struct part part_of(const struct yk_task *t, uint32_t rank)
 	for (uint32_t i = 0; i < t->tensors; i++)
 		n += t->count[i];
 	const int64_t ranks = t->group->ranks, whole = n / ranks, rest = n % ranks;
-	return (struct part){ whole * rank + rest * rank / ranks, whole * (rank + 1) + rest * (rank + 1) / ranks };
+	return (struct part){ whole * rank + rest * rank / ranks,
+			      whole * (rank + 1) + rest * (rank + 1) / ranks };
 }
 
 static char *const *ins_of(const struct yoke_group *g, uint32_t rank)
@@ -140,7 +141,8 @@ static void reduce_shards(const struct yk_job *j)
 		yk_shard_overlap(first, end, start, t->count[k], &from, &stop);
 		for (uint32_t i = 0; i < g->ranks; i++)
 			in[i] = ins_of(g, i)[k] + (size_t)from * size;
-		yk_sums(t->dtype, t->kind, g->ranks, in, 1, (void *[]){ to }, (size_t)(stop - from));
+		yk_sums(t->dtype, t->kind, g->ranks, in, 1, (void *[]){ to },
+			(size_t)(stop - from));
 		to += (size_t)(stop - from) * size;
 	}
 }
@@ -149,8 +151,8 @@ static void work(const struct yk_job *j)
 {
 	const struct yk_task *t = j->task;
 	const struct yoke_group *g = t->group;
-	const size_t size = yoke_dtype_size(t->dtype), all = t->tensors ? (size_t)t->count[0] * size : 0,
-		     cut = all / g->ranks;
+	const size_t size = yoke_dtype_size(t->dtype),
+		     all = t->tensors ? (size_t)t->count[0] * size : 0, cut = all / g->ranks;
 	const void *in[YK_MAX_RANKS];
 	switch (t->what) {
 	case YK_DO_REDUCE:
@@ -187,13 +189,17 @@ static void work(const struct yk_job *j)
 static uint64_t sent_by(const struct yk_job *j)
 {
 	const struct yk_task *t = j->task;
-	const uint64_t others = t->group->ranks - 1, rank = t->group->rank, size = yoke_dtype_size(t->dtype);
+	const uint64_t others = t->group->ranks - 1, rank = t->group->rank,
+		       size = yoke_dtype_size(t->dtype);
 	const struct part p = part_of(t, (uint32_t)rank);
 	const bool sharded = t->what == YK_DO_GATHER_SHARDS || t->what == YK_DO_REDUCE_SHARDS;
-	const int64_t own = sharded ? yk_shard_at((uint32_t)others + 1, (uint32_t)rank + 1, t->root, t->tensors, t->count) -
-					     yk_shard_at((uint32_t)others + 1, (uint32_t)rank, t->root, t->tensors, t->count) :
-				     p.to - p.from;
-	const uint64_t part = (uint64_t)own * size, all = (uint64_t)part_of(t, (uint32_t)others).to * size;
+	const int64_t own = sharded ? yk_shard_at((uint32_t)others + 1, (uint32_t)rank + 1, t->root,
+						  t->tensors, t->count) -
+					      yk_shard_at((uint32_t)others + 1, (uint32_t)rank,
+							  t->root, t->tensors, t->count) :
+				      p.to - p.from;
+	const uint64_t part = (uint64_t)own * size,
+		       all = (uint64_t)part_of(t, (uint32_t)others).to * size;
 	switch (t->what) {
 	case YK_DO_ALL_REDUCE: return all - part + others * part;
 	case YK_DO_REDUCE: return all - part + (rank == t->root ? 0 : part);
@@ -246,17 +252,20 @@ static void note(struct yk_rank_slot *s)
 void yk_job_disagrees(const struct yk_job *j, uint32_t other, const char *text)
 {
 	const struct yk_task *t = j->task;
-	const uint32_t a = t->group->rank < other ? t->group->rank : other, b = a == other ? t->group->rank : other;
-	yk_rendezvous_break(t->group->rendezvous, YOKE_EMISMATCH, "operation %llu of %s: rank %u does %s, rank %u %s",
-		     (unsigned long long)j->sequence + 1, t->group->name, a, a == other ? text : t->text, b,
-		     b == other ? text : t->text);
+	const uint32_t a = t->group->rank < other ? t->group->rank : other,
+		       b = a == other ? t->group->rank : other;
+	yk_rendezvous_break(t->group->rendezvous, YOKE_EMISMATCH,
+			    "operation %llu of %s: rank %u does %s, rank %u %s",
+			    (unsigned long long)j->sequence + 1, t->group->name, a,
+			    a == other ? text : t->text, b, b == other ? text : t->text);
 }
 
 void yk_job_peer_left(const struct yk_job *j, uint32_t other)
 {
 	const struct yoke_group *g = j->task->group;
-	yk_rendezvous_break(g->rendezvous, YOKE_ERANK, "rank %u has left %s before operation %llu, %s", other, g->name,
-		     (unsigned long long)j->sequence + 1, j->task->text);
+	yk_rendezvous_break(g->rendezvous, YOKE_ERANK,
+			    "rank %u has left %s before operation %llu, %s", other, g->name,
+			    (unsigned long long)j->sequence + 1, j->task->text);
 }
 
 // Whether all ranks have reached the same operation.
@@ -325,8 +334,8 @@ static bool advance_device(struct yk_job *j)
 		return false;
 	if (now < 0) {
 		yk_backend_detail(had, now, why, sizeof why);
-		yk_rendezvous_break(g->rendezvous, now == YOKE_EUNSUPPORTED ? YOKE_EDEVICE : now, "rank %u of %s, %s: %s", g->rank, g->name,
-			     j->task->text, why);
+		yk_rendezvous_break(g->rendezvous, now == YOKE_EUNSUPPORTED ? YOKE_EDEVICE : now,
+				    "rank %u of %s, %s: %s", g->rank, g->name, j->task->text, why);
 	} else if (now == 2) {
 		atomic_fetch_sub(&g->queue->away, 1);
 		leave(j);
@@ -367,7 +376,8 @@ static struct yk_box *box_of(const struct yk_job *j)
 {
 	const struct yoke_group *g = j->task->group;
 	const bool sends = j->task->what == YK_DO_SEND;
-	return &g->rendezvous->box[sends ? g->rank * g->ranks + j->task->root : j->task->root * g->ranks + g->rank];
+	return &g->rendezvous->box[sends ? g->rank * g->ranks + j->task->root :
+					   j->task->root * g->ranks + g->rank];
 }
 
 static bool advance_send(struct yk_job *j)
@@ -411,8 +421,9 @@ static bool advance_recv(struct yk_job *j)
 	if (from && !agree)
 		yk_job_disagrees(j, t->root, text);
 	if (!from && atomic_load(&peer->gone))
-		yk_rendezvous_break(t->group->rendezvous, YOKE_ERANK, "rank %u has left %s before it sent what rank %u waits for: %s",
-			     t->root, t->group->name, t->group->rank, t->text);
+		yk_rendezvous_break(t->group->rendezvous, YOKE_ERANK,
+				    "rank %u has left %s before it sent what rank %u waits for: %s",
+				    t->root, t->group->name, t->group->rank, t->text);
 	if (!agree)
 		return false;
 	atomic_fetch_add(&b->taken, 1);
@@ -445,13 +456,15 @@ enum { BEATS = 500000000 };
 
 // Among the ranks of a group that have finished at most `jobs` jobs, names the one whose last beat
 // is oldest, as it may have been stopped while working.
-static uint32_t stopped_rank(const struct yoke_group *g, uint64_t jobs, uint64_t now, char *to, size_t cap)
+static uint32_t stopped_rank(const struct yoke_group *g, uint64_t jobs, uint64_t now, char *to,
+			     size_t cap)
 {
 	uint32_t found = g->rank;
 	uint64_t oldest = now - BEATS;
 	for (uint32_t i = 0; i < g->ranks; i++) {
 		const uint64_t beat = atomic_load(&g->rendezvous->slot[i].beat);
-		if (i == g->rank || !beat || beat > oldest || atomic_load(&g->rendezvous->slot[i].left) > jobs)
+		if (i == g->rank || !beat || beat > oldest ||
+		    atomic_load(&g->rendezvous->slot[i].left) > jobs)
 			continue;
 		oldest = beat;
 		found = i;
@@ -459,8 +472,10 @@ static uint32_t stopped_rank(const struct yoke_group *g, uint64_t jobs, uint64_t
 	if (found == g->rank)
 		return 0;
 	const struct yk_rank_slot *s = &g->rendezvous->slot[found];
-	snprintf(to, cap, "rank %u (%s %d)%s%.20s has not moved since %llu s", found, g->rendezvous->apart ? "pid" : "thread",
-		 g->rendezvous->apart ? s->process : s->thread, jobs == UINT64_MAX ? " of " : "", jobs == UINT64_MAX ? g->name : "",
+	snprintf(to, cap, "rank %u (%s %d)%s%.20s has not moved since %llu s", found,
+		 g->rendezvous->apart ? "pid" : "thread",
+		 g->rendezvous->apart ? s->process : s->thread, jobs == UINT64_MAX ? " of " : "",
+		 jobs == UINT64_MAX ? g->name : "",
 		 (unsigned long long)((now - oldest) / 1000000000u));
 	return 1;
 }
@@ -491,20 +506,25 @@ static uint32_t late_ranks(const struct yk_job *j, char *to, size_t cap)
 		const bool ends = j->task->what == YK_DO_SEND || j->task->what == YK_DO_RECV;
 		const uint64_t arrived = atomic_load(&s->arrived), since = atomic_load(&s->since);
 		char position[YK_TASK_TEXT + 64] = "";
-		if (i == g->rank || (ends ? i != j->task->root : atomic_load(&s->left) > j->sequence))
+		if (i == g->rank ||
+		    (ends ? i != j->task->root : atomic_load(&s->left) > j->sequence))
 			continue;
 		if (!ends && arrived > j->sequence)
 			continue;
 		if (arrived && !ends)
-			snprintf(position, sizeof position, ", after %.*s, operation %llu", YK_TASK_TEXT - 1,
-				 s->text[(arrived - 1) % YK_TEXTS], (unsigned long long)arrived);
+			snprintf(position, sizeof position, ", after %.*s, operation %llu",
+				 YK_TASK_TEXT - 1, s->text[(arrived - 1) % YK_TEXTS],
+				 (unsigned long long)arrived);
 		const bool waits = is_waiting(g, i, now);
 		waiting += waits;
 		if (late++ < 4 && n < cap)
-			n += (size_t)snprintf(to + n, cap - n, "%srank %u (%s %d) %s since %llu s%s", late > 1 ? "; " : "", i,
-					      g->rendezvous->apart ? "pid" : "thread", g->rendezvous->apart ? s->process : s->thread,
-					      waits ? "waits for others" : "is in host code",
-					      (unsigned long long)(since ? (now - since) / 1000000000u : 0), position);
+			n += (size_t)snprintf(
+				to + n, cap - n, "%srank %u (%s %d) %s since %llu s%s",
+				late > 1 ? "; " : "", i, g->rendezvous->apart ? "pid" : "thread",
+				g->rendezvous->apart ? s->process : s->thread,
+				waits ? "waits for others" : "is in host code",
+				(unsigned long long)(since ? (now - since) / 1000000000u : 0),
+				position);
 	}
 	if (!late && stopped_rank(g, j->sequence, now, to, cap))
 		return 1;
@@ -531,19 +551,23 @@ void yk_job_watch(struct yk_job *j)
 	const int64_t waited = since ? (int64_t)((now - since) / 1000000000u) : 0;
 	if (j->begun)
 		atomic_store_explicit(&rank_slot_of(j)->beat, now, memory_order_relaxed);
-	if (!since || (waited < yk_param_int(&warn_setting) && waited < yk_param_int(&timeout_setting)))
+	if (!since ||
+	    (waited < yk_param_int(&warn_setting) && waited < yk_param_int(&timeout_setting)))
 		return;
 	if (waited >= yk_param_int(&timeout_setting)) {
 		late_ranks(j, who, sizeof who);
 		// otherwise each group would wait for its own timeout
 		for (struct yoke_group *g = j->task->group->queue->groups; g; g = g->next)
-			yk_rendezvous_break(g->rendezvous, YOKE_ERANK,
-				     "%s, operation %llu of %s, was not done within %lld s (dist.timeout): %.200s",
-				     j->task->text, (unsigned long long)j->sequence + 1, j->task->group->name,
-				     (long long)yk_param_int(&timeout_setting), who);
+			yk_rendezvous_break(
+				g->rendezvous, YOKE_ERANK,
+				"%s, operation %llu of %s, was not done within %lld s (dist.timeout): %.200s",
+				j->task->text, (unsigned long long)j->sequence + 1,
+				j->task->group->name, (long long)yk_param_int(&timeout_setting),
+				who);
 	} else if (!j->warned && late_ranks(j, who, sizeof who)) {
 		j->warned = true;
-		yk_warn("dist", "rank %u waits in %s, operation %llu of %s: %s", j->task->group->rank, j->task->text,
-			(unsigned long long)j->sequence + 1, j->task->group->name, who);
+		yk_warn("dist", "rank %u waits in %s, operation %llu of %s: %s",
+			j->task->group->rank, j->task->text, (unsigned long long)j->sequence + 1,
+			j->task->group->name, who);
 	}
 }

@@ -48,7 +48,8 @@ static double max(double a, double b)
 static double cost(const struct world *x, uint32_t from, uint32_t to, double bytes)
 {
 	const struct yk_wire_model *m = x->m;
-	return from / m->node == to / m->node ? m->alpha1 + bytes * m->beta1 : m->alpha2 + bytes * m->beta2 * m->node;
+	return from / m->node == to / m->node ? m->alpha1 + bytes * m->beta1 :
+						m->alpha2 + bytes * m->beta2 * m->node;
 }
 
 static double bytes_of(const struct world *x, const struct runner *r, const struct yk_action *a)
@@ -89,8 +90,10 @@ static void await_sends(struct runner *r, const struct yk_action *a)
 // alike. A message from a rank that is not simulated is taken from its representative.
 static uint32_t to_run(const struct yk_schedule_request *w, const struct yk_wire_model *m)
 {
-	const bool turns = (w->how == YK_BY_PAIRWISE || w->how == YK_BY_RING || (w->how == YK_BY_2D && w->node == m->node)) &&
-			   (w->what == YK_DO_ALL_REDUCE || w->what == YK_DO_REDUCE_SCATTER || w->what == YK_DO_ALL_GATHER) &&
+	const bool turns = (w->how == YK_BY_PAIRWISE || w->how == YK_BY_RING ||
+			    (w->how == YK_BY_2D && w->node == m->node)) &&
+			   (w->what == YK_DO_ALL_REDUCE || w->what == YK_DO_REDUCE_SCATTER ||
+			    w->what == YK_DO_ALL_GATHER) &&
 			   w->ranks % m->node == 0;
 	return !turns ? w->ranks : m->node == w->ranks ? 1 : m->node;
 }
@@ -153,8 +156,10 @@ static int prepare(struct world *x)
 		if (!r->sent || !r->took)
 			return yk_fail(YOKE_ENOMEM, "no memory to simulate %u ranks", w.ranks);
 		if (actions > MAX_ACTIONS)
-			return yk_fail(YOKE_EINVAL, "%s of %u ranks on machines of %u has too many steps to simulate",
-				       yk_algorithm_name[w.how], w.ranks, x->m->node);
+			return yk_fail(
+				YOKE_EINVAL,
+				"%s of %u ranks on machines of %u has too many steps to simulate",
+				yk_algorithm_name[w.how], w.ranks, x->m->node);
 	}
 	return 0;
 }
@@ -171,14 +176,16 @@ static int finish(const struct world *x, double *seconds)
 	return 0;
 }
 
-int yk_simulate(const struct yk_wire_model *m, const struct yk_schedule_request *w, double bytes, double *seconds)
+int yk_simulate(const struct yk_wire_model *m, const struct yk_schedule_request *w, double bytes,
+		double *seconds)
 {
 	struct world x = { .m = m, .w = w, .bytes = bytes, .run = m->node ? to_run(w, m) : 1 };
 	if (!yk_schedule_exists(w) || !m->node)
-		return yk_fail(YOKE_EINVAL, "there is no %s by %s of %u ranks", yk_collective_name[w->what],
-			       yk_algorithm_name[w->how], w->ranks);
+		return yk_fail(YOKE_EINVAL, "there is no %s by %s of %u ranks",
+			       yk_collective_name[w->what], yk_algorithm_name[w->how], w->ranks);
 	x.r = calloc(x.run, sizeof *x.r);
-	int err = x.r ? prepare(&x) : yk_fail(YOKE_ENOMEM, "no memory to simulate %u ranks", w->ranks);
+	int err = x.r ? prepare(&x) :
+			yk_fail(YOKE_ENOMEM, "no memory to simulate %u ranks", w->ranks);
 	for (bool moved = true; moved && !err;) {
 		moved = false;
 		for (uint32_t i = 0; i < x.run; i++)
@@ -206,7 +213,8 @@ static bool is_power(uint32_t n)
 // machine.
 static double at(const struct yk_wire_model *m, uint32_t distance, double bytes)
 {
-	return distance < m->node ? m->alpha1 + bytes * m->beta1 : m->alpha2 + bytes * m->beta2 * m->node;
+	return distance < m->node ? m->alpha1 + bytes * m->beta1 :
+				    m->alpha2 + bytes * m->beta2 * m->node;
 }
 
 static double pairwise(double alpha, double beta, double gamma, uint32_t n, double bytes)
@@ -214,7 +222,8 @@ static double pairwise(double alpha, double beta, double gamma, uint32_t n, doub
 	return 2 * (n - 1) * alpha + (n - 1) / (double)n * bytes * (2 * beta + gamma);
 }
 
-bool yk_simulate_formula(const struct yk_wire_model *m, const struct yk_schedule_request *w, double bytes, double *to)
+bool yk_simulate_formula(const struct yk_wire_model *m, const struct yk_schedule_request *w,
+			 double bytes, double *to)
 {
 	const uint32_t n = w->ranks, g = m->node < n ? m->node : n;
 	const bool powers = is_power(n) && is_power(g);
@@ -247,7 +256,8 @@ bool yk_simulate_formula(const struct yk_wire_model *m, const struct yk_schedule
 double yk_simulate_min(const struct yk_wire_model *m, uint32_t n, double bytes)
 {
 	const uint32_t machines = (n + m->node - 1) / m->node;
-	const double within = 2. * (n - 1) / n * bytes * min(m->beta1, machines > 1 ? m->beta2 * m->node : m->beta1);
+	const double within = 2. * (n - 1) / n * bytes *
+			      min(m->beta1, machines > 1 ? m->beta2 * m->node : m->beta1);
 	return max(within, 2. * (machines - 1) / machines * bytes * m->beta2);
 }
 
@@ -262,7 +272,8 @@ struct stage {
 };
 
 // Executes the next turn of stage s; false: its input has not been sent.
-static bool turn(struct stage *st, const struct yk_wire_model *m, const struct yk_pipeline_request *w, int64_t s)
+static bool turn(struct stage *st, const struct yk_wire_model *m,
+		 const struct yk_pipeline_request *w, int64_t s)
 {
 	struct stage *me = &st[s];
 	const struct yk_turn t = yk_turn_of(w->how, w->stages, s, w->parts, me->at);
@@ -275,12 +286,14 @@ static bool turn(struct stage *st, const struct yk_wire_model *m, const struct y
 		return true;
 	const bool near = s / m->node == to / m->node;
 	me->port[t.back] = max(me->port[t.back], me->clock) +
-			   (near ? m->alpha1 + w->bytes * m->beta1 : m->alpha2 + w->bytes * m->beta2 * m->node);
+			   (near ? m->alpha1 + w->bytes * m->beta1 :
+				   m->alpha2 + w->bytes * m->beta2 * m->node);
 	st[to].came[t.back][t.part] = me->port[t.back];
 	return true;
 }
 
-int yk_simulate_pipeline(const struct yk_wire_model *m, const struct yk_pipeline_request *w, double *seconds, double *bubble)
+int yk_simulate_pipeline(const struct yk_wire_model *m, const struct yk_pipeline_request *w,
+			 double *seconds, double *bubble)
 {
 	struct stage *st = calloc((size_t)w->stages, sizeof *st);
 	double *came = malloc(2 * (size_t)w->stages * (size_t)w->parts * sizeof *came);
@@ -303,5 +316,7 @@ int yk_simulate_pipeline(const struct yk_wire_model *m, const struct yk_pipeline
 		*bubble = 1 - (double)w->parts * (w->forward + w->back) / *seconds;
 	free(st);
 	free(came);
-	return good ? 0 : yk_fail(YOKE_ENOMEM, "no memory to simulate %lld stages", (long long)w->stages);
+	return good ? 0 :
+		      yk_fail(YOKE_ENOMEM, "no memory to simulate %lld stages",
+			      (long long)w->stages);
 }

@@ -16,9 +16,11 @@ struct yk_wire_model {
 
 // Simulates the schedules of all ranks; ranks with equivalent positions on their machines are
 // simulated once. Errors: ENOMEM; EINVAL if there is no such schedule or it is too long.
-int yk_simulate(const struct yk_wire_model *, const struct yk_schedule_request *, double bytes, double *seconds);
+int yk_simulate(const struct yk_wire_model *, const struct yk_schedule_request *, double bytes,
+		double *seconds);
 // Closed form for an all_reduce; false: none is known for these ranks and machines.
-bool yk_simulate_formula(const struct yk_wire_model *, const struct yk_schedule_request *, double bytes, double *seconds);
+bool yk_simulate_formula(const struct yk_wire_model *, const struct yk_schedule_request *,
+			 double bytes, double *seconds);
 // Lower bound for any all_reduce schedule: each byte has to leave each rank, and each machine.
 double yk_simulate_min(const struct yk_wire_model *, uint32_t ranks, double bytes);
 
@@ -30,6 +32,7 @@ struct yk_pipeline_request {
 	double bytes;         // sent to the next stage, and back as gradients
 };
 // seconds: of the step; bubble: mean fraction of the step during which a stage is idle. ENOMEM.
-int yk_simulate_pipeline(const struct yk_wire_model *, const struct yk_pipeline_request *, double *seconds, double *bubble);
+int yk_simulate_pipeline(const struct yk_wire_model *, const struct yk_pipeline_request *,
+			 double *seconds, double *bubble);
 
 #endif

@@ -8,17 +8,20 @@
 
 enum { RECORD = 8 }; // bytes summed after the gradients: the loss and the stop request
 
-static int sum_takes(const struct yk_wire_model *m, uint32_t ranks, double bytes, double *seconds, double *formula)
+static int sum_takes(const struct yk_wire_model *m, uint32_t ranks, double bytes, double *seconds,
+		     double *formula)
 {
-	struct yk_schedule_request w = { .what = YK_DO_ALL_REDUCE, .ranks = ranks, .node = m->node };
+	struct yk_schedule_request w = { .what = YK_DO_ALL_REDUCE,
+					 .ranks = ranks,
+					 .node = m->node };
 	yk_schedule_usual(&w, bytes, false);
 	if (!yk_simulate_formula(m, &w, bytes, formula))
 		*formula = NAN;
 	return yk_simulate(m, &w, bytes, seconds);
 }
 
-int yk_simulate_step(const struct yk_wire_model *model, uint32_t ranks, const struct yk_step_times *t, double *seconds,
-		     double *formula)
+int yk_simulate_step(const struct yk_wire_model *model, uint32_t ranks,
+		     const struct yk_step_times *t, double *seconds, double *formula)
 {
 	struct yk_wire_model m = *model;
 	double f = 0, g = 0, took, closed;

@@ -22,7 +22,7 @@ struct yk_step_times {
 // ready_k) + c_k. Then come the sum of the step's record and the update. c_k is the simulated time
 // of the default schedule for *seconds, and its closed form for *formula, which is NAN where there
 // is none.
-int yk_simulate_step(const struct yk_wire_model *, uint32_t ranks, const struct yk_step_times *, double *seconds,
-		     double *formula);
+int yk_simulate_step(const struct yk_wire_model *, uint32_t ranks, const struct yk_step_times *,
+		     double *seconds, double *formula);
 
 #endif

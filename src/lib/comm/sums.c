@@ -101,8 +101,8 @@ static void store(int dtype, void *to, const void *x, size_t n)
 		h[i] = dtype == yoke_f16 ? yk_f16_of_float(f[i]) : yk_bf16_of_float(f[i]);
 }
 
-static void block(int dtype, int kind, uint32_t terms, const void *const *in, uint32_t results, void *const *out,
-		  size_t at, size_t n)
+static void block(int dtype, int kind, uint32_t terms, const void *const *in, uint32_t results,
+		  void *const *out, size_t at, size_t n)
 {
 	union block part[DEPTH], other;
 	const void *top[DEPTH]; // partial sums of decreasing numbers of terms
@@ -128,7 +128,8 @@ static void block(int dtype, int kind, uint32_t terms, const void *const *in, ui
 
 // Two terms that need no conversion: writes the first result directly, and copies the others from
 // it while it is in cache.
-static void pair(int dtype, int kind, const void *const *in, uint32_t results, void *const *out, size_t at, size_t n)
+static void pair(int dtype, int kind, const void *const *in, uint32_t results, void *const *out,
+		 size_t at, size_t n)
 {
 	char *first = (char *)out[0] + at;
 	two(dtype, kind, first, (const char *)in[0] + at, (const char *)in[1] + at, n);
@@ -136,8 +137,8 @@ static void pair(int dtype, int kind, const void *const *in, uint32_t results, v
 		memcpy((char *)out[i] + at, first, n * yoke_dtype_size(dtype));
 }
 
-void yk_sums(int dtype, int kind, uint32_t terms, const void *const *in, uint32_t results, void *const *out,
-	     size_t count)
+void yk_sums(int dtype, int kind, uint32_t terms, const void *const *in, uint32_t results,
+	     void *const *out, size_t count)
 {
 	const size_t size = yoke_dtype_size(dtype);
 	const bool paired = terms == 2 && !is_half(dtype);

@@ -10,7 +10,7 @@
 
 // kind: enum yoke_reduce_kind, SUM, MAX or MIN; dtype: any but bool. A result may be the same array
 // as a term; otherwise arrays must not overlap.
-void yk_sums(int dtype, int kind, uint32_t terms, const void *const *in, uint32_t results, void *const *out,
-	     size_t count);
+void yk_sums(int dtype, int kind, uint32_t terms, const void *const *in, uint32_t results,
+	     void *const *out, size_t count);
 
 #endif

@@ -12,7 +12,8 @@
 
 static void head_of(const char *transport, uint32_t ranks, uint32_t node, char *to, size_t cap)
 {
-	snprintf(to, cap, "yoke-tuning 1 %s; ranks; %s; %u; %u", PACKAGE_VERSION, transport, ranks, node);
+	snprintf(to, cap, "yoke-tuning 1 %s; ranks; %s; %u; %u", PACKAGE_VERSION, transport, ranks,
+		 node);
 }
 
 void yk_tuned_open(const char *transport, uint32_t ranks, uint32_t node, struct yk_tuning *t)
@@ -65,14 +66,16 @@ void yk_tuned_best(uint32_t ranks, uint8_t best[YK_TUNED_SIZES])
 	yk_tuning_fini(&t);
 }
 
-static bool read_model(const char *transport, uint32_t node, double *alpha, double *beta, double *gamma)
+static bool read_model(const char *transport, uint32_t node, double *alpha, double *beta,
+		       double *gamma)
 {
 	struct yk_tuning t;
 	uint64_t fs[3];
 	yk_tuned_open(transport, 2, node, &t);
 	const char *line = yk_tuning_find(&t, "model.fs");
-	const bool found = line && sscanf(line, "model.fs alpha=%" SCNu64 " beta=%" SCNu64 " gamma=%" SCNu64, &fs[0], &fs[1],
-					  &fs[2]) == 3;
+	const bool found =
+		line && sscanf(line, "model.fs alpha=%" SCNu64 " beta=%" SCNu64 " gamma=%" SCNu64,
+			       &fs[0], &fs[1], &fs[2]) == 3;
 	if (found) {
 		*alpha = 1e-15 * (double)fs[0];
 		*beta = 1e-15 * (double)fs[1];

@@ -18,6 +18,7 @@ struct yk_turn {
 	int64_t part;
 };
 // Turn i of a stage, out of 2 * parts.
-struct yk_turn yk_turn_of(enum yk_pipeline, int64_t stages, int64_t stage, int64_t parts, int64_t i);
+struct yk_turn yk_turn_of(enum yk_pipeline, int64_t stages, int64_t stage, int64_t parts,
+			  int64_t i);
 
 #endif

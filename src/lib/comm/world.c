@@ -56,7 +56,8 @@ void yk_world_forget(struct yk_ranks *q)
 }
 
 // Connects to other machines by MPI, which torchrun does not provide.
-static int over_machines(struct yk_ranks *q, const struct yk_started *p, struct yk_segment *s, struct yk_rendezvous *h)
+static int over_machines(struct yk_ranks *q, const struct yk_started *p, struct yk_segment *s,
+			 struct yk_rendezvous *h)
 {
 	uint32_t first = p->rank, all[YK_MAX_RANKS];
 	if (!p->mpi)
@@ -115,10 +116,12 @@ static void await_locals(const struct yk_started *p, struct yk_area *world, size
 {
 	struct yk_rank_slot *slot = world->slot;
 	const struct timespec pause = { 0, 1000000 };
-	for (uint32_t here = 0, tries = 0; here < p->locals && tries < 10000 && !atomic_load(&world->broken); tries++) {
+	for (uint32_t here = 0, tries = 0;
+	     here < p->locals && tries < 10000 && !atomic_load(&world->broken); tries++) {
 		here = 0;
 		for (uint32_t i = 0; i < p->ranks; i++)
-			here += atomic_load((_Atomic uint64_t *)(void *)((char *)&slot[i] + at)) != 0;
+			here += atomic_load((_Atomic uint64_t *)(void *)((char *)&slot[i] + at)) !=
+				0;
 		if (here < p->locals)
 			nanosleep(&pause, NULL);
 	}
@@ -173,7 +176,8 @@ int yk_process_cpu(uint32_t *index, uint32_t *share)
 
 // ---- ended ranks ----
 
-// Whether a process of this machine has ended. *fd caches its descriptor; not positive: there is none yet.
+// Whether a process of this machine has ended. *fd caches its descriptor; not positive: there is
+// none yet.
 static bool has_ended(int pid, int *fd)
 {
 	if (*fd <= 0) {
@@ -230,14 +234,18 @@ void yk_world_check(struct yk_ranks *q)
 	const bool launched = yk_started_find(&p) > 0 && p.launcher;
 	for (uint32_t i = 0; i < world->ranks; i++) {
 		const struct yk_rank_slot *s = &world->rendezvous->slot[i];
-		const bool here = !world->rendezvous->route || !yk_route_away(world->rendezvous->route, i);
-		if (i == world->rank || !here || !s->process || !has_ended(s->process, yk_segment_peer(world->rendezvous->segment, i)))
+		const bool here =
+			!world->rendezvous->route || !yk_route_away(world->rendezvous->route, i);
+		if (i == world->rank || !here || !s->process ||
+		    !has_ended(s->process, yk_segment_peer(world->rendezvous->segment, i)))
 			continue;
 		for (struct yoke_group *g = q->groups; g; g = g->next)
 			for (uint32_t k = 0; k < g->ranks; k++)
-				if (g->rendezvous->slot[k].process == s->process && !atomic_load(&g->rendezvous->slot[k].gone) &&
+				if (g->rendezvous->slot[k].process == s->process &&
+				    !atomic_load(&g->rendezvous->slot[k].gone) &&
 				    (launched || g != world))
-					yk_rendezvous_break(g->rendezvous, YOKE_ERANK, "rank %u of %s (pid %d) has ended", k, g->name,
-						     s->process);
+					yk_rendezvous_break(g->rendezvous, YOKE_ERANK,
+							    "rank %u of %s (pid %d) has ended", k,
+							    g->name, s->process);
 	}
 }

@@ -147,7 +147,8 @@ int64_t yk_draw_size(struct yk_case *, int64_t max);
 
 // Draws batch axes followed by two matrix axes; returns the rank.
 int yk_draw_matrices(struct yk_case *, int64_t *dims, int64_t rows, int64_t columns);
-// Diagonalizes a symmetric a [n,n] by rotations; v receives the eigenvectors as columns (Jacobi 1846).
+// Diagonalizes a symmetric a [n,n] by rotations; v receives the eigenvectors as columns (Jacobi
+// 1846).
 void yk_jacobi(double *a, double *v, int64_t n);
 
 // ---- building ----
@@ -188,7 +189,8 @@ uint32_t yk_case_in_of(struct yk_case *, int dtype, int rank, const int64_t *dim
 		       int layout, const struct yk_num *num);
 // Overwrites `many` elements along the axis with NaN, from index from[i] for index i of axis 0;
 // results must not depend on them.
-void yk_case_spoil(struct yk_case *, uint32_t in, int axis, const struct yk_num *from, int64_t many);
+void yk_case_spoil(struct yk_case *, uint32_t in, int axis, const struct yk_num *from,
+		   int64_t many);
 // A single value: a SCALAR view, or a BUFFER of rank 0.
 uint32_t yk_case_value(struct yk_case *, int dtype, struct yk_num);
 uint32_t yk_case_none(struct yk_case *);

@@ -42,8 +42,10 @@ void yk_jacobi(double *a, double *v, int64_t n)
 			for (int64_t q = p + 1; q < n; q++) {
 				if (a[p * n + q] == 0)
 					continue;
-				const double theta = (a[q * n + q] - a[p * n + p]) / (2 * a[p * n + q]);
-				const double t = copysign(1, theta) / (fabs(theta) + sqrt(theta * theta + 1));
+				const double theta =
+					(a[q * n + q] - a[p * n + p]) / (2 * a[p * n + q]);
+				const double t = copysign(1, theta) /
+						 (fabs(theta) + sqrt(theta * theta + 1));
 				const double cs = 1 / sqrt(t * t + 1), sn = t * cs;
 				for (int64_t k = 0; k < n; k++) {
 					const double x = a[k * n + p], y = a[k * n + q];
@@ -66,10 +68,11 @@ void yk_jacobi(double *a, double *v, int64_t n)
 
 // Sorted eigenvalues of one matrix and their vectors, whose tolerance grows with a small gap to the
 // next value.
-static void want_eigen(struct yk_case *c, const struct yk_num *num, int64_t n, int dtype, struct yk_expected *values,
-		       struct yk_expected *vectors)
+static void want_eigen(struct yk_case *c, const struct yk_num *num, int64_t n, int dtype,
+		       struct yk_expected *values, struct yk_expected *vectors)
 {
-	double *a = yk_case_alloc(c, (uint64_t)(n * n) * sizeof *a), *v = yk_case_alloc(c, (uint64_t)(n * n) * sizeof *v);
+	double *a = yk_case_alloc(c, (uint64_t)(n * n) * sizeof *a),
+	       *v = yk_case_alloc(c, (uint64_t)(n * n) * sizeof *v);
 	int64_t *order = yk_case_alloc(c, (uint64_t)n * sizeof *order);
 	double max = 0;
 	for (int64_t i = 0; i < n; i++)
@@ -118,8 +121,11 @@ bool yk_make_eigh(struct yk_case *c, int dtype)
 	yk_case_op(c, YOKE_OP_EIGH);
 	const int64_t n = yk_draw_size(c, yk_case_large(c) ? 65 : 17);
 	const int rank = yk_draw_matrices(c, dims, n, n);
-	const double scale = yk_draw_one_in(c, 6) ? (dtype == yoke_f64 ? 1e150 : 1e15) : yk_draw_one_in(c, 6) ? 1e-15 : 1;
-	const uint32_t w = yk_case_out(c, dtype, rank - 1, dims, YK_ANY), v = yk_case_out(c, dtype, rank, dims, YK_ANY);
+	const double scale = yk_draw_one_in(c, 6) ? (dtype == yoke_f64 ? 1e150 : 1e15) :
+			     yk_draw_one_in(c, 6) ? 1e-15 :
+						    1;
+	const uint32_t w = yk_case_out(c, dtype, rank - 1, dims, YK_ANY),
+		       v = yk_case_out(c, dtype, rank, dims, YK_ANY);
 	const uint32_t a = yk_case_in(c, dtype, rank, dims, YK_ANY | YK_REPEATED, -scale, scale);
 	for (int64_t i = 0; i < c->array[w].n / n; i++)
 		want_eigen(c, c->array[a].num + i * n * n, n, dtype, c->array[w].want + i * n,
@@ -202,13 +208,15 @@ bool yk_make_solve_triangular(struct yk_case *c, int dtype)
 	const int rank = yk_draw_matrices(c, dims, n, n);
 	for (int d = 0; d < rank; d++)
 		right[d] = d == rank - 1 ? k : dims[d];
-	const bool transposed = yk_draw_one_in(c, 2), upper = yk_draw_one_in(c, 2), one = yk_draw_one_in(c, 3);
+	const bool transposed = yk_draw_one_in(c, 2), upper = yk_draw_one_in(c, 2),
+		   one = yk_draw_one_in(c, 3);
 	const int64_t count = yk_count_of(rank, dims) / (n * n);
 	struct yk_num *num = yk_case_alloc(c, (uint64_t)(count * n * n + 1) * sizeof *num);
 	for (int64_t i = 0; i < count * n * n; i++) {
 		const int64_t row = i / n % n, column = i % n;
 		const bool read = row == column ? !one : (row < column) == upper;
-		num[i] = !read ? (struct yk_num){ .f = NAN } : rounded(yk_draw_real(c, -1, 1) / sqrt((double)n), dtype);
+		num[i] = !read ? (struct yk_num){ .f = NAN } :
+				 rounded(yk_draw_real(c, -1, 1) / sqrt((double)n), dtype);
 		if (read && row == column)
 			num[i] = rounded(yk_draw_real(c, 1, 2), dtype);
 	}
@@ -229,17 +237,19 @@ bool yk_make_solve_triangular(struct yk_case *c, int dtype)
 			double s = c->array[b].num[first + i * k].f;
 			for (int64_t before = 0; before < step; before++) {
 				const int64_t j = down ? before : n - 1 - before;
-				s -= t[transposed ? j * n + i : i * n + j].f * c->array[x].want[first + j * k].f;
+				s -= t[transposed ? j * n + i : i * n + j].f *
+				     c->array[x].want[first + j * k].f;
 			}
 			s /= one ? 1 : t[i * n + i].f;
 			max = fmax(max, fabs(s));
 			c->array[x].want[first + i * k] = (struct yk_expected){ .f = s };
 		}
 		for (int64_t i = 0; i < n; i++)
-			yk_expect_real(&c->array[x].want[first + i * k], dtype, c->array[x].want[first + i * k].f,
-				     64 * (double)n * 0x1p-53 * exp2(sqrt((double)n)) * max);
+			yk_expect_real(&c->array[x].want[first + i * k], dtype,
+				       c->array[x].want[first + i * k].f,
+				       64 * (double)n * 0x1p-53 * exp2(sqrt((double)n)) * max);
 	}
-	yk_case_note(c, "n %lld%s%s%s", (long long)n, transposed ? ", transposed" : "", upper ? ", upper" : "",
-		     one ? ", unit" : "");
+	yk_case_note(c, "n %lld%s%s%s", (long long)n, transposed ? ", transposed" : "",
+		     upper ? ", upper" : "", one ? ", unit" : "");
 	return true;
 }

@@ -43,7 +43,8 @@ static struct heads draw_heads(struct yk_case *c)
 		h.seen[b].i = h.S;
 	h.causal = yk_draw_one_in(c, 2);
 	h.scale = 1 / sqrt((double)h.D);
-	h.dropout = yk_draw_one_in(c, 4) || (yk_case_large(c) && c->number / 12 % 3 == 2) ? 0.25 : 0;
+	h.dropout =
+		yk_draw_one_in(c, 4) || (yk_case_large(c) && c->number / 12 % 3 == 2) ? 0.25 : 0;
 	h.masked = yk_draw_one_in(c, 3);
 	h.mask_b = yk_draw_one_in(c, 2) ? 1 : h.B;
 	h.mask_h = yk_draw_one_in(c, 2) ? 1 : h.H;
@@ -92,8 +93,9 @@ static void add_operands(struct yk_case *c, int dtype, struct heads *h)
 	c->op.attr[0].i = h->causal;
 	c->op.attr[1].f = h->scale;
 	c->op.attr[2].f = h->dropout;
-	yk_case_note(c, "S %lld%s%s%s%s", (long long)h->S, h->causal ? " causal" : "", h->masked ? " masked" : "",
-		     h->hidden >= 0 ? " with NaN behind the mask" : "", h->dropout > 0 ? " dropout" : "");
+	yk_case_note(c, "S %lld%s%s%s%s", (long long)h->S, h->causal ? " causal" : "",
+		     h->masked ? " masked" : "", h->hidden >= 0 ? " with NaN behind the mask" : "",
+		     h->dropout > 0 ? " dropout" : "");
 }
 
 // How the number of keys is given: not at all (all keys), one number, or one per batch row.
@@ -140,7 +142,8 @@ static void look(const struct yk_case *c, const struct heads *h, int64_t b, int6
 		 int64_t t, struct query *to)
 {
 	const int dtype = c->view[h->q].dtype;
-	const double unit = 2 * yk_num_unit(yk_num_acc(dtype)), rounds = yk_case_rounding(c->tf32, dtype);
+	const double unit = 2 * yk_num_unit(yk_num_acc(dtype)),
+		     rounds = yk_case_rounding(c->tf32, dtype);
 	const struct yk_num *q = row_of(c, h->q, b, t, head);
 	const int64_t seen = h->seen[b].i;
 	double max = -INFINITY, sum = 0;
@@ -278,7 +281,8 @@ static void back_query(const struct yk_case *c, const struct heads *h, int64_t b
 		       const struct query *x, struct grads *to)
 {
 	const int dtype = c->view[h->q].dtype;
-	const double unit = 2 * yk_num_unit(yk_num_acc(dtype)), rounds = yk_case_rounding(c->tf32, dtype);
+	const double unit = 2 * yk_num_unit(yk_num_acc(dtype)),
+		     rounds = yk_case_rounding(c->tf32, dtype);
 	const struct yk_num *gr = row_of(c, g, b, t, head),
 			    *orow = row_of(c, o, b, t, head);
 	const struct yk_num *q = row_of(c, h->q, b, t, head);
@@ -303,7 +307,8 @@ static void back_query(const struct yk_case *c, const struct heads *h, int64_t b
 			abs += fabs(gr[d].f * v[d].f * keep);
 		}
 		double ds = x->p[s] * (dp - delta) * h->scale;
-		double ds_abs = (more * (abs + delta_abs) + rounds * abs) * x->p[s] * h->scale + rounding(c, ds, dtype);
+		double ds_abs = (more * (abs + delta_abs) + rounds * abs) * x->p[s] * h->scale +
+				rounding(c, ds, dtype);
 		double lost = more * x->kept[s] + rounding(c, x->kept[s], dtype);
 		for (int64_t d = 0; d < h->D; d++) {
 			to->dq[at + d] += ds * k[d].f;

@@ -100,7 +100,10 @@ static uint32_t factor(struct yk_case *c, int dtype, const struct form *f, int64
 	const int lead = f->rank - 2;
 	bool transposed = yk_draw_one_in(c, 2), fixed = lead && yk_draw_one_in(c, 4);
 	const bool byte = dtype == yoke_i8 || dtype == yoke_u8, all = byte && yk_draw_one_in(c, 2);
-	double max = all ? (dtype == yoke_u8 ? 255 : 127) : byte ? 5 : yk_num_real(dtype) ? 1 : 1000;
+	double max = all                ? (dtype == yoke_u8 ? 255 : 127) :
+		     byte               ? 5 :
+		     yk_num_real(dtype) ? 1 :
+					  1000;
 
 	dims[lead] = transposed ? cols : rows;
 	dims[lead + 1] = transposed ? rows : cols;
@@ -140,7 +143,8 @@ static uint32_t factor(struct yk_case *c, int dtype, const struct form *f, int64
 static void multiply(struct yk_expected *y, const struct yk_num *a, const struct yk_num *b,
 		     const struct form *f, int dtype, int to, bool tf32)
 {
-	const double unit = 2 * yk_num_unit(yk_num_acc(dtype)), rounding = yk_case_rounding(tf32, dtype);
+	const double unit = 2 * yk_num_unit(yk_num_acc(dtype)),
+		     rounding = yk_case_rounding(tf32, dtype);
 	for (int64_t i = 0; i < f->m; i++)
 		for (int64_t j = 0; j < f->n; j++) {
 			long double sum = 0; // for f64

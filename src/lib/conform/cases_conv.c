@@ -12,14 +12,17 @@
 bool yk_make_window_add(struct yk_case *c, int dtype)
 {
 	const double unit = yk_num_unit(yk_num_acc(dtype));
-	const int64_t size = yk_draw_int(c, 1, 5), stride = yk_draw_int(c, 1, 4), dilation = yk_draw_int(c, 1, 3);
+	const int64_t size = yk_draw_int(c, 1, 5), stride = yk_draw_int(c, 1, 4),
+		      dilation = yk_draw_int(c, 1, 3);
 	const int64_t n = dilation * (size - 1) + yk_draw_size(c, yk_case_large(c) ? 600 : 40);
-	const int64_t before = yk_draw_size(c, 6), after = yk_draw_one_in(c, 2) ? 1 : yk_draw_size(c, 40);
+	const int64_t before = yk_draw_size(c, 6),
+		      after = yk_draw_one_in(c, 2) ? 1 : yk_draw_size(c, 40);
 	const int64_t count = (n - dilation * (size - 1) - 1) / stride + 1;
 
 	yk_case_op(c, YOKE_OP_WINDOW_ADD);
 	const uint32_t y = yk_case_out(c, dtype, 3, (int64_t[]){ before, n, after }, YK_ANY);
-	const uint32_t x = yk_case_in(c, dtype, 4, (int64_t[]){ before, count, after, size }, YK_ANY, -1, 1);
+	const uint32_t x =
+		yk_case_in(c, dtype, 4, (int64_t[]){ before, count, after, size }, YK_ANY, -1, 1);
 	c->op.nattr = 5;
 	c->op.attr[0].i = 1;
 	c->op.attr[1].i = size;
@@ -33,7 +36,8 @@ bool yk_make_window_add(struct yk_case *c, int dtype)
 			const int64_t first = at - k * dilation, q = first / stride;
 			if (first < 0 || first % stride || q >= count)
 				continue;
-			const double v = c->array[x].num[((a * count + q) * after + b) * size + k].f;
+			const double v =
+				c->array[x].num[((a * count + q) * after + b) * size + k].f;
 			sum += v;
 			whole += fabs(v);
 		}
@@ -56,8 +60,13 @@ struct shape {
 static struct shape draw(struct yk_case *c)
 {
 	static const int64_t longest[] = { 0, 60, 19, 6 };
-	struct shape s = { .axes = (int)yk_draw_int(c, 1, AXES), .in = { 1, 1, 1 }, .taps = { 1, 1, 1 }, .out = { 1, 1, 1 },
-			   .stride = { 1, 1, 1 }, .dilation = { 1, 1, 1 }, .layout = YK_ANY };
+	struct shape s = { .axes = (int)yk_draw_int(c, 1, AXES),
+			   .in = { 1, 1, 1 },
+			   .taps = { 1, 1, 1 },
+			   .out = { 1, 1, 1 },
+			   .stride = { 1, 1, 1 },
+			   .dilation = { 1, 1, 1 },
+			   .layout = YK_ANY };
 	if (yk_case_large(c) && yk_draw_one_in(c, 2)) { // many channels: other algorithms
 		s.batch = s.groups = 1;
 		s.layout = YK_DENSE;
@@ -83,7 +92,8 @@ static struct shape draw(struct yk_case *c)
 		s.dilation[i] = yk_draw_one_in(c, 2) ? 1 : yk_draw_int(c, 2, 3);
 		s.lo[i] = yk_draw_int(c, 0, 3);
 		s.hi[i] = yk_draw_int(c, 0, 3);
-		const int64_t span = s.dilation[i] * (s.taps[i] - 1) + 1, max = yk_draw_size(c, longest[s.axes]);
+		const int64_t span = s.dilation[i] * (s.taps[i] - 1) + 1,
+			      max = yk_draw_size(c, longest[s.axes]);
 		s.in[i] = span - s.lo[i] - s.hi[i] + max;
 		s.in[i] = s.in[i] < 1 ? 1 : s.in[i];
 		s.out[i] = (s.in[i] + s.lo[i] + s.hi[i] - span) / s.stride[i] + 1;
@@ -92,11 +102,14 @@ static struct shape draw(struct yk_case *c)
 }
 
 // x, w or y of the shape, with its spatial axes.
-static uint32_t operand(struct yk_case *c, const struct shape *s, int dtype, char which, bool out, int layout)
+static uint32_t operand(struct yk_case *c, const struct shape *s, int dtype, char which, bool out,
+			int layout)
 {
 	const int64_t *after = which == 'x' ? s->in : which == 'w' ? s->taps : s->out;
 	int64_t dims[2 + AXES] = { which == 'w' ? s->groups * s->outputs : s->batch,
-			    which == 'w' ? s->channels : s->groups * (which == 'x' ? s->channels : s->outputs) };
+				   which == 'w' ?
+					   s->channels :
+					   s->groups * (which == 'x' ? s->channels : s->outputs) };
 	for (int i = 0; i < s->axes; i++)
 		dims[2 + i] = after[AXES - s->axes + i];
 	return out ? yk_case_out(c, dtype, 2 + s->axes, dims, layout) :
@@ -107,8 +120,9 @@ static void attributes(struct yk_case *c, const struct shape *s, const int64_t *
 {
 	c->op.attr[c->op.nattr++].i = s->groups;
 	for (int i = AXES - s->axes; i < AXES; i++)
-		c->op.attr[c->op.nattr++].i = (int64_t)((uint64_t)s->stride[i] | (uint64_t)s->dilation[i] << 16 |
-							 (uint64_t)s->lo[i] << 32 | (uint64_t)s->hi[i] << 48);
+		c->op.attr[c->op.nattr++].i =
+			(int64_t)((uint64_t)s->stride[i] | (uint64_t)s->dilation[i] << 16 |
+				  (uint64_t)s->lo[i] << 32 | (uint64_t)s->hi[i] << 48);
 	for (int i = AXES - s->axes; i < AXES && sizes; i++)
 		c->op.attr[c->op.nattr++].i = sizes[i];
 }
@@ -126,19 +140,23 @@ static void indices(int64_t i, const int64_t *n, int64_t *at)
 }
 
 // Calls fn for each product of the definition with the indices in x, w and y.
-static void each(const struct shape *s, void (*fn)(void *, int64_t x, int64_t w, int64_t y), void *arg)
+static void each(const struct shape *s, void (*fn)(void *, int64_t x, int64_t w, int64_t y),
+		 void *arg)
 {
-	const int64_t outputs = s->groups * s->outputs, positions = all_of(s->out), taps = all_of(s->taps);
+	const int64_t outputs = s->groups * s->outputs, positions = all_of(s->out),
+		      taps = all_of(s->taps);
 	for (int64_t i = 0; i < s->batch * outputs * positions; i++)
 		for (int64_t k = 0; k < s->channels * taps; k++) {
-			const int64_t b = i / positions / outputs, o = i / positions % outputs, c = k / taps;
+			const int64_t b = i / positions / outputs, o = i / positions % outputs,
+				      c = k / taps;
 			int64_t at[AXES], tap[AXES];
 			indices(i, s->out, at);
 			indices(k, s->taps, tap);
 			int64_t x = b * s->groups * s->channels + o / s->outputs * s->channels + c;
 			bool inside = true;
 			for (int d = 0; d < AXES; d++) {
-				const int64_t p = at[d] * s->stride[d] + tap[d] * s->dilation[d] - s->lo[d];
+				const int64_t p =
+					at[d] * s->stride[d] + tap[d] * s->dilation[d] - s->lo[d];
 				inside &= p >= 0 && p < s->in[d];
 				x = x * s->in[d] + p;
 			}
@@ -162,7 +180,8 @@ static void add(void *arg, int64_t x, int64_t w, int64_t y)
 	s->size[to] += fabs(v);
 }
 
-static void conclude(struct yk_case *c, const struct shape *s, uint32_t out, int dtype, struct sums *t)
+static void conclude(struct yk_case *c, const struct shape *s, uint32_t out, int dtype,
+		     struct sums *t)
 {
 	const int64_t n = c->array[out].n;
 	t->sum = yk_case_alloc(c, (uint64_t)n * sizeof(double));
@@ -178,7 +197,8 @@ bool yk_make_conv(struct yk_case *c, int dtype)
 	const struct shape s = draw(c);
 	yk_case_op(c, YOKE_OP_CONV);
 	const uint32_t y = operand(c, &s, dtype, 'y', true, s.layout);
-	const uint32_t x = operand(c, &s, dtype, 'x', false, s.layout), w = operand(c, &s, dtype, 'w', false, s.layout);
+	const uint32_t x = operand(c, &s, dtype, 'x', false, s.layout),
+		       w = operand(c, &s, dtype, 'w', false, s.layout);
 	attributes(c, &s, NULL);
 	conclude(c, &s, y, dtype, &(struct sums){ .x = c->array[x].num, .w = c->array[w].num,
 						  .max = s.channels * all_of(s.taps) });
@@ -190,7 +210,8 @@ bool yk_make_conv_x(struct yk_case *c, int dtype)
 	const struct shape s = draw(c);
 	yk_case_op(c, YOKE_OP_CONV_X);
 	const uint32_t x = operand(c, &s, dtype, 'x', true, s.layout);
-	const uint32_t y = operand(c, &s, dtype, 'y', false, s.layout), w = operand(c, &s, dtype, 'w', false, s.layout);
+	const uint32_t y = operand(c, &s, dtype, 'y', false, s.layout),
+		       w = operand(c, &s, dtype, 'w', false, s.layout);
 	attributes(c, &s, s.in);
 	conclude(c, &s, x, dtype, &(struct sums){ .y = c->array[y].num, .w = c->array[w].num,
 						  .max = s.outputs * all_of(s.taps) });
@@ -202,7 +223,8 @@ bool yk_make_conv_w(struct yk_case *c, int dtype)
 	const struct shape s = draw(c);
 	yk_case_op(c, YOKE_OP_CONV_W);
 	const uint32_t w = operand(c, &s, dtype, 'w', true, YK_DENSE);
-	const uint32_t x = operand(c, &s, dtype, 'x', false, s.layout), y = operand(c, &s, dtype, 'y', false, s.layout);
+	const uint32_t x = operand(c, &s, dtype, 'x', false, s.layout),
+		       y = operand(c, &s, dtype, 'y', false, s.layout);
 	attributes(c, &s, s.taps);
 	conclude(c, &s, w, dtype, &(struct sums){ .x = c->array[x].num, .y = c->array[y].num,
 						  .max = s.batch * all_of(s.out) });
@@ -284,16 +306,20 @@ static bool make_pool(struct yk_case *c, int dtype, int code)
 		dims[1][2 + i] = s.out[AXES - axes + i];
 	}
 	yk_case_op(c, code);
-	const uint32_t to = yk_case_out(c, places ? yoke_i64 : dtype, 2 + axes, dims[back ? 0 : 1], s.layout);
-	const uint32_t x = yk_draw_one_in(c, 2) ? yk_case_in_by(c, dtype, 2 + axes, dims[0], s.layout, draw_few) :
-						  yk_case_in(c, dtype, 2 + axes, dims[0], s.layout, -1, 1);
+	const uint32_t to =
+		yk_case_out(c, places ? yoke_i64 : dtype, 2 + axes, dims[back ? 0 : 1], s.layout);
+	const uint32_t x = yk_draw_one_in(c, 2) ?
+				   yk_case_in_by(c, dtype, 2 + axes, dims[0], s.layout, draw_few) :
+				   yk_case_in(c, dtype, 2 + axes, dims[0], s.layout, -1, 1);
 	const uint32_t g = back ? yk_case_in(c, dtype, 2 + axes, dims[1], s.layout, -1, 1) : 0;
 	for (int i = 0; i < axes; i++)
 		c->op.attr[c->op.nattr++].i = s.taps[AXES - axes + i];
 	for (int i = AXES - axes; i < AXES; i++)
-		c->op.attr[c->op.nattr++].i = (int64_t)((uint64_t)s.stride[i] | (uint64_t)s.dilation[i] << 16 |
-							(uint64_t)s.lo[i] << 32 | (uint64_t)s.hi[i] << 48);
-	const int64_t outputs = yk_count_of(2 + axes, dims[1]), n = c->array[to].n, taps = all_of(s.taps);
+		c->op.attr[c->op.nattr++].i =
+			(int64_t)((uint64_t)s.stride[i] | (uint64_t)s.dilation[i] << 16 |
+				  (uint64_t)s.lo[i] << 32 | (uint64_t)s.hi[i] << 48);
+	const int64_t outputs = yk_count_of(2 + axes, dims[1]), n = c->array[to].n,
+		      taps = all_of(s.taps);
 	const struct yk_num *nx = c->array[x].num;
 	if (!back) {
 		for (int64_t i = 0; i < outputs; i++) {
@@ -307,7 +333,8 @@ static bool make_pool(struct yk_case *c, int dtype, int code)
 	}
 	double *sum = yk_case_alloc(c, 2 * (uint64_t)n * sizeof(double)), *size = sum + n;
 	for (int64_t i = 0; i < outputs; i++) {
-		const double max = largest_of(&s, nx, i, &ties), each = c->array[g].num[i].f / (double)ties;
+		const double max = largest_of(&s, nx, i, &ties),
+			     each = c->array[g].num[i].f / (double)ties;
 		for (int64_t t = 0; t < taps; t++) {
 			const int64_t at = place_of(&s, i, t);
 			if (at < 0 || nx[at].f != max)

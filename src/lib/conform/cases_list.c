@@ -87,7 +87,8 @@ static void add_outputs(struct yk_case *c, const struct list *l)
 	c->op.lists_out = (uint8_t)c->map.nout;
 	for (int k = 0; k < c->map.nout; k++)
 		for (uint32_t i = 0; i < l->n; i++)
-			yk_case_out(c, c->map.insn[c->map.out[k]].dtype, l->rank[i], l->dims[i], YK_DENSE);
+			yk_case_out(c, c->map.insn[c->map.out[k]].dtype, l->rank[i], l->dims[i],
+				    YK_DENSE);
 }
 
 // The program's inputs at element e of tensor i.
@@ -95,7 +96,8 @@ static void inputs_at(const struct yk_case *c, uint32_t i, int64_t e, struct yk_
 {
 	const uint32_t lists = c->op.lists_in, n = c->op.list;
 	for (uint32_t k = 0; k < c->map.nin; k++) {
-		const struct yk_array *a = &c->array[c->op.nout + (k < lists ? k * n + i : lists * n + k - lists)];
+		const struct yk_array *a =
+			&c->array[c->op.nout + (k < lists ? k * n + i : lists * n + k - lists)];
 		const struct yk_num x = a->num[k < lists ? e : a->n == 1 ? 0 : i];
 		in[k] = (struct yk_expected){ .f = x.f, .i = x.i };
 	}
@@ -107,9 +109,9 @@ static const struct {
 	const char *name;
 	double value, other;
 } constants[] = {
-	{ "beta1", 0.9, 0.8 }, { "beta2", 0.98, 0.9 }, { "eps", 1e-6, 1e-3 }, { "decay", 0.1, 0 },
-	{ "low", 0.3, 0 }, { "high", 0.8, INFINITY }, { "momentum", 0.9, 0.5 }, { "dampening", 0.5, 0 },
-	{ "nesterov", 0, 1 },
+	{ "beta1", 0.9, 0.8 },    { "beta2", 0.98, 0.9 },  { "eps", 1e-6, 1e-3 },
+	{ "decay", 0.1, 0 },      { "low", 0.3, 0 },       { "high", 0.8, INFINITY },
+	{ "momentum", 0.9, 0.5 }, { "dampening", 0.5, 0 }, { "nesterov", 0, 1 },
 };
 
 // Copies name k of a list into a string.
@@ -127,9 +129,11 @@ static const char *name_of(const char *names, int k, char to[16])
 }
 
 // The program of a formula, with its operands after its results.
-static bool draw_formula(struct yk_case *c, const struct yk_formula *f, int dtype, const struct list *l)
+static bool draw_formula(struct yk_case *c, const struct yk_formula *f, int dtype,
+			 const struct list *l)
 {
-	const int wide = dtype == yoke_f64 ? yoke_f64 : yoke_f32, state = yk_draw_one_in(c, 2) ? wide : dtype;
+	const int wide = dtype == yoke_f64 ? yoke_f64 : yoke_f32,
+		  state = yk_draw_one_in(c, 2) ? wide : dtype;
 	const int lists = yk_formula_count(f->lists), numbers = yk_formula_count(f->numbers);
 	uint8_t in[2 * YOKE_MAP_MAX_INPUTS];
 	double value[YOKE_MAP_MAX_CONSTS];
@@ -138,18 +142,23 @@ static bool draw_formula(struct yk_case *c, const struct yk_formula *f, int dtyp
 	for (int k = 0; k < lists; k++) // moments may be f32 for half-precision operands
 		in[k] = (uint8_t)(k < 2 ? dtype : state);
 	for (int k = 0; k < numbers; k++)
-		in[lists + k] = (uint8_t)(!strcmp(name_of(f->numbers, k, name), "scale") && yk_draw_one_in(c, 3) ? 0 : wide);
+		in[lists + k] = (uint8_t)(!strcmp(name_of(f->numbers, k, name), "scale") &&
+							  yk_draw_one_in(c, 3) ?
+						  0 :
+						  wide);
 	for (int k = 0; k < yk_formula_count(f->constants); k++)
 		for (size_t i = 0; i < sizeof constants / sizeof *constants; i++)
 			if (!strcmp(name_of(f->constants, k, name), constants[i].name))
-				value[k] = yk_draw_one_in(c, 2) ? constants[i].value : constants[i].other;
+				value[k] = yk_draw_one_in(c, 2) ? constants[i].value :
+								  constants[i].other;
 	if (yk_formula_map(f, wide, in, value, &c->map) < 0)
 		return false;
 	c->op.lists_in = (uint8_t)lists;
 	if (c->op.code == YOKE_OP_LIST_MAP)
 		add_outputs(c, l);
 	else
-		yk_case_out(c, c->number % 8 == 4 ? yoke_f64 : wide, c->op.attr[1].i != 0, (int64_t[]){ l->n + (c->op.attr[1].i == 2) }, YK_DENSE);
+		yk_case_out(c, c->number % 8 == 4 ? yoke_f64 : wide, c->op.attr[1].i != 0,
+			    (int64_t[]){ l->n + (c->op.attr[1].i == 2) }, YK_DENSE);
 	for (int k = 0, at = 0; k < lists + numbers; k++)
 		if (in[k]) {
 			const bool number = k >= lists;
@@ -206,7 +215,8 @@ bool yk_make_list_map(struct yk_case *c, int dtype)
 	for (uint32_t o = 0; o < c->map.nout; o++)
 		for (uint32_t k = 0; k < lists; k++) {
 			const uint32_t first = c->op.nout + k * n;
-			if (taken >> k & 1 || c->view[o * n].dtype != c->view[first].dtype || yk_draw_one_in(c, 2))
+			if (taken >> k & 1 || c->view[o * n].dtype != c->view[first].dtype ||
+			    yk_draw_one_in(c, 2))
 				continue;
 			taken |= 1u << k;
 			for (uint32_t i = 0; i < n; i++)
@@ -257,6 +267,7 @@ bool yk_make_list_reduce(struct yk_case *c, int dtype)
 			sum[i].f = kind == YOKE_REDUCE_MAX ? -INFINITY : INFINITY;
 		yk_fold_expect(&c->array[0].want[i], &sum[i], kind, out, false);
 	}
-	yk_case_note(c, "%u tensors, kind %d%s", l.n, kind, each ? each == 2 ? ", of each and of all" : ", of each" : "");
+	yk_case_note(c, "%u tensors, kind %d%s", l.n, kind,
+		     each ? each == 2 ? ", of each and of all" : ", of each" : "");
 	return true;
 }

@@ -76,8 +76,8 @@ bool yk_make_map(struct yk_case *c, int dtype)
 		for (int k = 0; k < YOKE_MAP_MAX_INPUTS; k++)
 			dtypes[k] = k == 2 ? other : dtype;
 		const int nout = many ? YOKE_MAP_MAX_OUTPUTS : (int)yk_draw_int(c, 1, 3);
-		yk_draw_mixture(c, many ? YOKE_MAP_MAX_INPUTS : (int)yk_draw_int(c, 1, 3),
-				dtypes, (int)yk_draw_int(c, nout, yk_draw_one_in(c, 4) ? 40 : 8), nout);
+		yk_draw_mixture(c, many ? YOKE_MAP_MAX_INPUTS : (int)yk_draw_int(c, 1, 3), dtypes,
+				(int)yk_draw_int(c, nout, yk_draw_one_in(c, 4) ? 40 : 8), nout);
 	}
 	set_space(c, rank, dims);
 	const struct yoke_map *m = &c->map;

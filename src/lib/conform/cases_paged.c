@@ -17,8 +17,12 @@ struct paged {
 
 static struct paged draw(struct yk_case *c)
 {
-	struct paged p = { .T = yk_draw_one_in(c, 4) ? yk_draw_int(c, 64, 80) : yk_draw_size(c, 40), .G = yk_draw_int(c, 1, 3), .D = yk_draw_size(c, 70), .rows = yk_draw_int(c, 1, 5),
-			   .M = yk_draw_int(c, 1, yk_case_large(c) ? 40 : 5), .scale = yk_draw_real(c, 0.1, 1) };
+	struct paged p = { .T = yk_draw_one_in(c, 4) ? yk_draw_int(c, 64, 80) : yk_draw_size(c, 40),
+			   .G = yk_draw_int(c, 1, 3),
+			   .D = yk_draw_size(c, 70),
+			   .rows = yk_draw_int(c, 1, 5),
+			   .M = yk_draw_int(c, 1, yk_case_large(c) ? 40 : 5),
+			   .scale = yk_draw_real(c, 0.1, 1) };
 	p.H = p.G * yk_draw_int(c, 1, 5);
 	p.pages = p.rows * p.M + yk_draw_int(c, 0, 3);
 	p.window = yk_draw_one_in(c, 3) ? yk_draw_int(c, 1, 2 * PAGE) : 0;
@@ -35,7 +39,8 @@ static struct paged draw(struct yk_case *c)
 		p.table[i] = other;
 	}
 	for (int64_t t = 0; t < p.T; t++) {
-		const bool follows = t && !yk_draw_one_in(c, 4) && p.row[t - 1].i >= 0 && p.pos[t - 1].i + 1 < p.M * PAGE;
+		const bool follows = t && !yk_draw_one_in(c, 4) && p.row[t - 1].i >= 0 &&
+				     p.pos[t - 1].i + 1 < p.M * PAGE;
 		p.row[t].i = follows ? p.row[t - 1].i : yk_draw_int(c, -1, p.rows - 1);
 		p.pos[t].i = follows ? p.pos[t - 1].i + 1 : yk_draw_int(c, 0, p.M * PAGE - 1);
 	}
@@ -70,15 +75,18 @@ static uint32_t add_cache(struct yk_case *c, int dtype, const struct paged *p)
 	return yk_case_in_of(c, dtype, 4, dims, YK_ROWS, num);
 }
 
-static const struct yk_num *key(const struct yk_case *c, const struct paged *p, uint32_t k, int64_t t, int64_t s, int64_t g)
+static const struct yk_num *key(const struct yk_case *c, const struct paged *p, uint32_t k,
+				int64_t t, int64_t s, int64_t g)
 {
 	return c->array[k].num + (place(p, t, s) * p->G + g) * p->D;
 }
 
 // One query of one head.
-static void attend(struct yk_case *c, const struct paged *p, int dtype, int64_t t, int64_t h, double *w)
+static void attend(struct yk_case *c, const struct paged *p, int dtype, int64_t t, int64_t h,
+		   double *w)
 {
-	const double unit = 2 * yk_num_unit(yk_num_acc(dtype)), rounds = yk_case_rounding(c->tf32, yk_num_acc(dtype));
+	const double unit = 2 * yk_num_unit(yk_num_acc(dtype)),
+		     rounds = yk_case_rounding(c->tf32, yk_num_acc(dtype));
 	const struct yk_num *q = c->array[p->q].num + (t * p->H + h) * p->D;
 	const int64_t g = h / (p->H / p->G), n = p->M * PAGE;
 	double max = -INFINITY, sum = 0, lost = 0;
@@ -112,8 +120,10 @@ static void attend(struct yk_case *c, const struct paged *p, int dtype, int64_t 
 			y += v;
 			abs += fabs(v);
 		}
-		yk_expect_real(&c->array[0].want[(t * p->H + h) * p->D + d], dtype, y,
-			     (2 * lost + unit * (16 + sqrt((double)n) + max * (max > 0)) + rounds) * abs);
+		yk_expect_real(
+			&c->array[0].want[(t * p->H + h) * p->D + d], dtype, y,
+			(2 * lost + unit * (16 + sqrt((double)n) + max * (max > 0)) + rounds) *
+				abs);
 	}
 }
 
@@ -138,7 +148,8 @@ bool yk_make_paged_attention(struct yk_case *c, int dtype)
 		if (p.row[t].i < 0 || yk_draw_one_in(c, 2))
 			p.row[t].i = yk_draw_one_in(c, 2) ? -2 : p.rows;
 		else
-			p.table[p.row[t].i * p.M + p.pos[t].i / PAGE].i = yk_draw_one_in(c, 2) ? -1 : p.pages;
+			p.table[p.row[t].i * p.M + p.pos[t].i / PAGE].i =
+				yk_draw_one_in(c, 2) ? -1 : p.pages;
 	}
 	yk_case_in_of(c, yoke_i32, 2, table, YK_DENSE, p.table);
 	yk_case_in_of(c, yoke_i32, 1, &p.T, YK_DENSE, p.row);
@@ -147,15 +158,16 @@ bool yk_make_paged_attention(struct yk_case *c, int dtype)
 	c->op.attr[0].f = p.scale;
 	c->op.attr[1].i = p.window;
 	c->op.attr[2].f = p.cap;
-	yk_case_note(c, "%lld heads for %lld, %lld pages each%s%s", (long long)p.H, (long long)p.G, (long long)p.M,
-		     p.window ? " window" : "", p.cap > 0 ? " cap" : "");
+	yk_case_note(c, "%lld heads for %lld, %lld pages each%s%s", (long long)p.H, (long long)p.G,
+		     (long long)p.M, p.window ? " window" : "", p.cap > 0 ? " cap" : "");
 	return true;
 }
 
 bool yk_make_scatter_set(struct yk_case *c, int dtype)
 {
 	int64_t x[4], v[5];
-	const int rank = (int)yk_draw_int(c, 1, 3), irank = (int)yk_draw_int(c, 0, 2), itype = yk_draw_one_in(c, 2) ? yoke_i32 : yoke_i64;
+	const int rank = (int)yk_draw_int(c, 1, 3), irank = (int)yk_draw_int(c, 0, 2),
+		  itype = yk_draw_one_in(c, 2) ? yoke_i32 : yoke_i64;
 	int64_t each = 1, count = 1;
 	yk_case_op(c, YOKE_OP_SCATTER_SET);
 	x[0] = yk_draw_size(c, 300);
@@ -172,15 +184,18 @@ bool yk_make_scatter_set(struct yk_case *c, int dtype)
 		idx[yk_draw_int(c, 0, count - 1)].i = yk_draw_one_in(c, 2) ? -2 : x[0];
 		c->rejects = true;
 	}
-	const uint32_t y = yk_case_out(c, dtype, rank, x, YK_DENSE), from = yk_case_in(c, dtype, rank, x, YK_ANY, 0, 9);
+	const uint32_t y = yk_case_out(c, dtype, rank, x, YK_DENSE),
+		       from = yk_case_in(c, dtype, rank, x, YK_ANY, 0, 9);
 	yk_case_in_of(c, itype, irank, v, YK_ANY, idx);
 	const uint32_t rows = yk_case_in(c, dtype, irank + rank - 1, v, YK_DENSE, 10, 19);
 	for (int64_t i = 0; i < x[0] * each; i++)
-		c->array[y].want[i] = (struct yk_expected){ .f = c->array[from].num[i].f, .i = c->array[from].num[i].i };
+		c->array[y].want[i] = (struct yk_expected){ .f = c->array[from].num[i].f,
+							    .i = c->array[from].num[i].i };
 	for (int64_t i = 0; i < count && !c->rejects; i++)
 		for (int64_t k = 0; idx[i].i >= 0 && k < each; k++) {
 			const struct yk_num n = c->array[rows].num[i * each + k];
-			c->array[y].want[idx[i].i * each + k] = (struct yk_expected){ .f = n.f, .i = n.i };
+			c->array[y].want[idx[i].i * each + k] =
+				(struct yk_expected){ .f = n.f, .i = n.i };
 		}
 	if (yk_draw_one_in(c, 2))
 		yk_case_alias(c, y, from, 0);

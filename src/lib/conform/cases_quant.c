@@ -21,7 +21,19 @@ static const struct format {
 	{ 13, 255, 176, 2, { 0, 2 }, "Q5_K" }, { 14, 255, 210, 1, { 208 }, "Q6_K" },
 	{ 1, 0, 2, 1, { 0 }, "F16" },	     { 30, 0, 2, 0, { 0 }, "BF16" },
 };
-enum { FORMATS = sizeof formats / sizeof *formats, Q4_0 = 0, Q4_1, Q5_0, Q5_1, Q8_0, Q4_K, Q5_K, Q6_K, F16, BF16 };
+enum {
+	FORMATS = sizeof formats / sizeof *formats,
+	Q4_0 = 0,
+	Q4_1,
+	Q5_0,
+	Q5_1,
+	Q8_0,
+	Q4_K,
+	Q5_K,
+	Q6_K,
+	F16,
+	BF16
+};
 
 // A finite number of 16 bits; exact.
 static double half_at(const uint8_t *b)
@@ -47,7 +59,8 @@ static double long_element(int f, const uint8_t *b, int i)
 {
 	const int g = i / 32, l = i % 32;
 	if (f == Q6_K) {
-		const int half = i / 128, low = b[64 * half + 32 * (g & 1) + l] >> (g & 2 ? 4 : 0) & 15;
+		const int half = i / 128,
+			  low = b[64 * half + 32 * (g & 1) + l] >> (g & 2 ? 4 : 0) & 15;
 		const int high = b[128 + 32 * half + l] >> 2 * (g & 3) & 3;
 		return half_at(b + 208) * (int8_t)b[192 + i / 16] * (low + 16 * high - 32);
 	}
@@ -65,9 +78,11 @@ static double element(int f, const uint8_t *b, int i)
 	switch (f) {
 	case Q4_0: return half_at(b) * ((b[2 + i % 16] >> i / 16 * 4 & 15) - 8);
 	case Q4_1: return half_at(b) * (b[4 + i % 16] >> i / 16 * 4 & 15) + half_at(b + 2);
-	case Q5_0: return half_at(b) * ((b[6 + i % 16] >> i / 16 * 4 & 15) + 16 * bit(b + 2, i) - 16);
+	case Q5_0:
+		return half_at(b) * ((b[6 + i % 16] >> i / 16 * 4 & 15) + 16 * bit(b + 2, i) - 16);
 	case Q5_1:
-		return half_at(b) * ((b[8 + i % 16] >> i / 16 * 4 & 15) + 16 * bit(b + 4, i)) + half_at(b + 2);
+		return half_at(b) * ((b[8 + i % 16] >> i / 16 * 4 & 15) + 16 * bit(b + 4, i)) +
+		       half_at(b + 2);
 	case Q8_0: return half_at(b) * (int8_t)b[2 + i];
 	case F16: return half_at(b);
 	case BF16: return bf16_at(b);
@@ -102,7 +117,8 @@ static struct weights draw_weights(struct yk_case *c)
 // A number of 16 bits with a modulus of 2^-8 to 4.
 static void draw_number(struct yk_case *c, int f, uint8_t *b)
 {
-	const int64_t h = f == BF16 ? yk_draw_int(c, 0x3c00, 0x4080) : yk_draw_int(c, 0x1c00, 0x3c00);
+	const int64_t h =
+		f == BF16 ? yk_draw_int(c, 0x3c00, 0x4080) : yk_draw_int(c, 0x1c00, 0x3c00);
 
 	b[0] = (uint8_t)h;
 	b[1] = (uint8_t)(h >> 8 | (yk_draw_one_in(c, 2) ? 0x80 : 0));
@@ -154,7 +170,8 @@ bool yk_make_dequant(struct yk_case *c, int dtype)
 
 bool yk_make_qgather(struct yk_case *c, int dtype)
 {
-	const int itype = yk_draw_one_in(c, 2) ? yoke_i32 : yoke_i64, rank = (int)yk_draw_int(c, 0, 2);
+	const int itype = yk_draw_one_in(c, 2) ? yoke_i32 : yoke_i64,
+		  rank = (int)yk_draw_int(c, 0, 2);
 	int64_t dims[3];
 
 	yk_case_op(c, YOKE_OP_QGATHER);
@@ -216,11 +233,13 @@ bool yk_make_qlinear(struct yk_case *c, int dtype)
 	const uint32_t y = yk_case_out(c, dtype, rank, dims, YK_ROWS);
 
 	dims[rank - 1] = w.k;
-	const uint32_t x = yk_case_in(c, dtype, rank, dims, yk_case_plain(c) ? YK_DENSE : YK_ROWS, -max, max);
+	const uint32_t x =
+		yk_case_in(c, dtype, rank, dims, yk_case_plain(c) ? YK_DENSE : YK_ROWS, -max, max);
 	add_weights(c, &w);
 	for (int64_t i = 0; i < c->array[y].n; i++) {
 		double error;
-		const double v = product(c->array[x].num + i / w.rows * w.k, w.number + i % w.rows * w.k, w.k, &error);
+		const double v = product(c->array[x].num + i / w.rows * w.k,
+					 w.number + i % w.rows * w.k, w.k, &error);
 		yk_expect_real(&c->array[y].want[i], dtype, v, error);
 	}
 	return true;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cases of RECURRENT, RECURRENT_BACKWARD, CTC and CTC_BACKWARD. References are loops in float64 over
-// the rounded operands; those of CTC add probabilities, not logarithms.
+// Cases of RECURRENT, RECURRENT_BACKWARD, CTC and CTC_BACKWARD. References are loops in float64
+// over the rounded operands; those of CTC add probabilities, not logarithms.
 #include "config.h"
 
 #include <math.h>
@@ -159,7 +159,8 @@ static struct layer draw_layer(struct yk_case *c)
 			   .units = yk_draw_size(c, 40),
 			   .cell = (int)yk_draw_int(c, 0, 3) };
 	if (yk_case_large(c)) {
-		// GPUs divide the units of a step of wide layers, and give an item several of many rows
+		// GPUs divide the units of a step of wide layers, and give an item several of many
+		// rows
 		static const int64_t rows[][2] = { { 1, 6 }, { 17, 35 }, { 2049, 2080 } };
 		static const int64_t units[][2] = { { 257, 290 }, { 60, 100 }, { 1, 5 } };
 		const int64_t k = yk_draw_int(c, 0, 2);

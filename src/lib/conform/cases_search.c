@@ -9,12 +9,16 @@
 
 bool yk_make_compact(struct yk_case *c, int dtype)
 {
-	const int64_t n = yk_draw_one_in(c, 20) ? 0 : yk_draw_size(c, yk_case_large(c) ? 100000 : 3000), per = yk_draw_int(c, 1, 9);
-	const int64_t capacity = yk_draw_one_in(c, 3) ? yk_draw_int(c, 0, n / per) : n + yk_draw_int(c, 0, 20);
+	const int64_t n = yk_draw_one_in(c, 20) ? 0 :
+						  yk_draw_size(c, yk_case_large(c) ? 100000 : 3000),
+		      per = yk_draw_int(c, 1, 9);
+	const int64_t capacity =
+		yk_draw_one_in(c, 3) ? yk_draw_int(c, 0, n / per) : n + yk_draw_int(c, 0, 20);
 	struct yk_num *x = yk_case_alloc(c, (uint64_t)n * sizeof *x);
 	int64_t count = 0;
 	yk_case_op(c, YOKE_OP_COMPACT);
-	const uint32_t y = yk_case_out(c, yoke_i64, 1, &capacity, YK_ANY), number = yk_case_out(c, yoke_i64, 0, NULL, YK_DENSE);
+	const uint32_t y = yk_case_out(c, yoke_i64, 1, &capacity, YK_ANY),
+		       number = yk_case_out(c, yoke_i64, 0, NULL, YK_DENSE);
 	for (int64_t i = 0; i < n; i++) {
 		x[i].i = yk_draw_one_in(c, (int)per);
 		if (x[i].i && count < capacity)
@@ -27,7 +31,8 @@ bool yk_make_compact(struct yk_case *c, int dtype)
 	yk_case_in_of(c, dtype, 1, &n, YK_ANY, x);
 	c->op.nattr = 1;
 	c->op.attr[0].i = capacity;
-	yk_case_note(c, "%lld of %lld, capacity %lld", (long long)count, (long long)n, (long long)capacity);
+	yk_case_note(c, "%lld of %lld, capacity %lld", (long long)count, (long long)n,
+		     (long long)capacity);
 	return true;
 }
 
@@ -56,9 +61,11 @@ bool yk_make_searchsorted(struct yk_case *c, int dtype)
 	struct yk_num *sorted = yk_case_alloc(c, (uint64_t)(rows * s[last]) * sizeof *sorted);
 	struct yk_num *key = yk_case_alloc(c, (uint64_t)(rows * v[last]) * sizeof *key);
 	for (int64_t i = 0; i < rows * s[last]; i++) // halves, which each dtype has
-		sorted[i] = (struct yk_num){ .f = (double)yk_draw_int(c, 0, 40) / 2, .i = yk_draw_int(c, 0, 40) };
+		sorted[i] = (struct yk_num){ .f = (double)yk_draw_int(c, 0, 40) / 2,
+					     .i = yk_draw_int(c, 0, 40) };
 	for (int64_t i = 0; i < rows * v[last]; i++)
-		key[i] = (struct yk_num){ .f = (double)yk_draw_int(c, 0, 40) / 2, .i = yk_draw_int(c, 0, 40) };
+		key[i] = (struct yk_num){ .f = (double)yk_draw_int(c, 0, 40) / 2,
+					  .i = yk_draw_int(c, 0, 40) };
 	yk_case_op(c, YOKE_OP_SEARCHSORTED);
 	const uint32_t y = yk_case_out(c, yoke_i64, rank, v, YK_ANY);
 	for (int64_t r = 0; r < rows; r++) {
@@ -67,7 +74,8 @@ bool yk_make_searchsorted(struct yk_case *c, int dtype)
 		for (int64_t i = r * v[last]; i < (r + 1) * v[last]; i++) {
 			int64_t n = 0;
 			for (int64_t k = 0; k < s[last]; k++) {
-				const int order = real ? real_order(&row[k], &key[i]) : whole_order(&row[k], &key[i]);
+				const int order = real ? real_order(&row[k], &key[i]) :
+							 whole_order(&row[k], &key[i]);
 				n += order < 0 || (right && !order);
 			}
 			yk_expect_int(&c->array[y].want[i], n);

@@ -58,11 +58,12 @@ static void set_source(struct yk_case *c, int dtype, int group, const char *entr
 {
 	const size_t cap = sizeof prologue + strlen(body) + 100;
 	char *text = yk_case_alloc(c, cap);
-	snprintf(text, cap, "#define T %s\n#define GROUP %d\n%s%s", dtype == yoke_f32 ? "float" : "int", group,
-		 prologue, body);
+	snprintf(text, cap, "#define T %s\n#define GROUP %d\n%s%s",
+		 dtype == yoke_f32 ? "float" : "int", group, prologue, body);
 	c->source = (struct yoke_source){ .size = sizeof c->source, .text = text, .entry = entry };
 	c->source.dialect = c->number % 2 ? YOKE_DIALECT_CUDA : YOKE_DIALECT_OPENCL;
-	c->source.hash = yk_hash(entry, strlen(entry), yk_hash(text, strlen(text), c->source.dialect));
+	c->source.hash =
+		yk_hash(entry, strlen(entry), yk_hash(text, strlen(text), c->source.dialect));
 	c->op.source = &c->source;
 }
 
@@ -113,11 +114,13 @@ bool yk_make_source(struct yk_case *c, int dtype)
 		c->source.global[k] = (uint64_t)items[k];
 	for (int64_t i = 0; i < n; i++) {
 		const struct yk_num x = c->array[a].num[i], last = c->array[a].num[n - 1 - i],
-				    other = c->array[b].num ? c->array[b].num[i] : (struct yk_num){ 0, 0 };
+				    other = c->array[b].num ? c->array[b].num[i] :
+							      (struct yk_num){ 0, 0 };
 		c->array[z].want[i] = (struct yk_expected){ .f = last.f, .i = last.i };
 		if (yk_num_real(dtype))
 			yk_expect_real(&c->array[y].want[i], dtype, x.f * (double)factor + other.f,
-				     2 * yk_num_unit(dtype) * (fabs(x.f * (double)factor) + fabs(other.f)));
+				       2 * yk_num_unit(dtype) *
+					       (fabs(x.f * (double)factor) + fabs(other.f)));
 		else
 			yk_expect_int(&c->array[y].want[i], x.i * factor + other.i);
 	}

@@ -17,10 +17,14 @@ struct sparse {
 static struct sparse draw(struct yk_case *c, bool max)
 {
 	const int64_t many = yk_case_large(c) ? 300 : 12;
-	struct sparse s = { .groups = yk_draw_int(c, 1, 3), .before = yk_draw_size(c, yk_draw_one_in(c, 3) ? 19 : 4),
-			    .columns = yk_draw_size(c, many), .rows = yk_draw_size(c, many),
-			    .after = yk_draw_one_in(c, 2) ? 1 : yk_draw_size(c, 20), .shared = yk_draw_one_in(c, 2),
-			    .weights = !max && !yk_draw_one_in(c, 3), .max = max };
+	struct sparse s = { .groups = yk_draw_int(c, 1, 3),
+			    .before = yk_draw_size(c, yk_draw_one_in(c, 3) ? 19 : 4),
+			    .columns = yk_draw_size(c, many),
+			    .rows = yk_draw_size(c, many),
+			    .after = yk_draw_one_in(c, 2) ? 1 : yk_draw_size(c, 20),
+			    .shared = yk_draw_one_in(c, 2),
+			    .weights = !max && !yk_draw_one_in(c, 3),
+			    .max = max };
 	if (yk_draw_one_in(c, 2)) {
 		s.first = yk_case_alloc(c, (uint64_t)(s.rows + 1) * sizeof *s.first);
 		s.first[0].i = yk_draw_int(c, 0, 1);
@@ -44,7 +48,8 @@ static struct sparse draw(struct yk_case *c, bool max)
 static uint32_t tensor(struct yk_case *c, const struct sparse *s, int dtype, int64_t n, bool out)
 {
 	const int64_t dims[] = { s->groups, s->before, n, s->after };
-	return out ? yk_case_out(c, dtype, 4, dims, YK_ANY) : yk_case_in(c, dtype, 4, dims, YK_ANY, -1, 1);
+	return out ? yk_case_out(c, dtype, 4, dims, YK_ANY) :
+		     yk_case_in(c, dtype, 4, dims, YK_ANY, -1, 1);
 }
 
 // Adds idx, w unless there is none of it, and first.
@@ -71,12 +76,16 @@ static void each(const struct sparse *s, each_fn *fn, void *arg)
 {
 	for (int64_t lead = 0; lead < s->groups * s->before; lead++)
 		for (int64_t i = 0; i < s->rows; i++) {
-			const int64_t taps = s->entries / s->rows, m0 = s->first ? s->first[i].i : i * taps;
+			const int64_t taps = s->entries / s->rows,
+				      m0 = s->first ? s->first[i].i : i * taps;
 			const int64_t m1 = s->first ? s->first[i + 1].i : (i + 1) * taps;
 			for (int64_t m = m0; m < m1; m++) {
-				const int64_t w = (s->shared ? 0 : lead / s->before * s->entries) + m, column = s->idx[w].i;
+				const int64_t w = (s->shared ? 0 : lead / s->before * s->entries) +
+						  m,
+					      column = s->idx[w].i;
 				for (int64_t r = 0; r < s->after && column >= 0; r++)
-					fn(arg, (lead * s->columns + column) * s->after + r, (lead * s->rows + i) * s->after + r, w);
+					fn(arg, (lead * s->columns + column) * s->after + r,
+					   (lead * s->rows + i) * s->after + r, w);
 			}
 		}
 }
@@ -109,7 +118,8 @@ static void add(void *arg, int64_t x, int64_t y, int64_t w)
 	s->size[at] += fabs(v);
 }
 
-static void conclude(struct yk_case *c, const struct sparse *s, uint32_t out, int dtype, struct sums *t)
+static void conclude(struct yk_case *c, const struct sparse *s, uint32_t out, int dtype,
+		     struct sums *t)
 {
 	const int64_t n = c->array[out].n;
 	if (c->rejects)
@@ -121,7 +131,8 @@ static void conclude(struct yk_case *c, const struct sparse *s, uint32_t out, in
 	each(s, add, t);
 	const double terms = (double)(s->entries + s->groups * s->before * s->after + 4);
 	for (int64_t i = 0; i < n; i++)
-		yk_expect_real(&c->array[out].want[i], dtype, t->sum[i], t->max ? 0 : terms * yk_num_unit(dtype) * t->size[i]);
+		yk_expect_real(&c->array[out].want[i], dtype, t->sum[i],
+			       t->max ? 0 : terms * yk_num_unit(dtype) * t->size[i]);
 }
 
 bool yk_make_sparse(struct yk_case *c, int dtype)
@@ -129,12 +140,14 @@ bool yk_make_sparse(struct yk_case *c, int dtype)
 	const struct sparse s = draw(c, yk_draw_one_in(c, 4));
 	yk_case_op(c, YOKE_OP_SPARSE);
 	c->rejects = s.rejects;
-	const uint32_t y = tensor(c, &s, dtype, s.rows, true), x = tensor(c, &s, dtype, s.columns, false);
+	const uint32_t y = tensor(c, &s, dtype, s.rows, true),
+		       x = tensor(c, &s, dtype, s.columns, false);
 	const struct yk_num *w = matrix(c, &s, dtype, true);
 	c->op.nattr = 2;
 	c->op.attr[0].i = s.rows;
 	c->op.attr[1].i = s.max;
-	conclude(c, &s, y, dtype, &(struct sums){ .x = c->array[x].num, .w = w, .to = 'y', .max = s.max });
+	conclude(c, &s, y, dtype,
+		 &(struct sums){ .x = c->array[x].num, .w = w, .to = 'y', .max = s.max });
 	return true;
 }
 
@@ -143,7 +156,8 @@ bool yk_make_sparse_x(struct yk_case *c, int dtype)
 	const struct sparse s = draw(c, false);
 	yk_case_op(c, YOKE_OP_SPARSE_X);
 	c->rejects = s.rejects;
-	const uint32_t x = tensor(c, &s, dtype, s.columns, true), y = tensor(c, &s, dtype, s.rows, false);
+	const uint32_t x = tensor(c, &s, dtype, s.columns, true),
+		       y = tensor(c, &s, dtype, s.rows, false);
 	const struct yk_num *w = matrix(c, &s, dtype, true);
 	c->op.nattr = 1;
 	c->op.attr[0].i = s.columns;
@@ -158,9 +172,11 @@ bool yk_make_sparse_w(struct yk_case *c, int dtype)
 	yk_case_op(c, YOKE_OP_SPARSE_W);
 	c->rejects = s.rejects;
 	const uint32_t w = yk_case_out(c, dtype, 2, dims, YK_DENSE);
-	const uint32_t x = tensor(c, &s, dtype, s.columns, false), y = tensor(c, &s, dtype, s.rows, false);
+	const uint32_t x = tensor(c, &s, dtype, s.columns, false),
+		       y = tensor(c, &s, dtype, s.rows, false);
 	matrix(c, &s, dtype, false);
-	conclude(c, &s, w, dtype, &(struct sums){ .x = c->array[x].num, .y = c->array[y].num, .to = 'w' });
+	conclude(c, &s, w, dtype,
+		 &(struct sums){ .x = c->array[x].num, .y = c->array[y].num, .to = 'w' });
 	return true;
 }
 
@@ -177,10 +193,12 @@ static struct yk_num draw_few(struct yk_case *c, int dtype, int64_t index)
 
 bool yk_make_cum_arg(struct yk_case *c, int dtype)
 {
-	const int64_t dims[] = { yk_draw_size(c, 5), yk_draw_size(c, yk_case_large(c) ? 3000 : 60), yk_draw_one_in(c, 2) ? 1 : yk_draw_size(c, 90) };
+	const int64_t dims[] = { yk_draw_size(c, 5), yk_draw_size(c, yk_case_large(c) ? 3000 : 60),
+				 yk_draw_one_in(c, 2) ? 1 : yk_draw_size(c, 90) };
 	const bool max = yk_draw_one_in(c, 2), real = dtype >= yoke_f32 && dtype <= yoke_bf16;
 	yk_case_op(c, YOKE_OP_CUM_ARG);
-	const uint32_t y = yk_case_out(c, yoke_i64, 3, dims, YK_ANY), x = yk_case_in_by(c, dtype, 3, dims, YK_ANY, draw_few);
+	const uint32_t y = yk_case_out(c, yoke_i64, 3, dims, YK_ANY),
+		       x = yk_case_in_by(c, dtype, 3, dims, YK_ANY, draw_few);
 	c->op.nattr = 2;
 	c->op.attr[0].i = 1;
 	c->op.attr[1].i = max ? YOKE_REDUCE_ARGMAX : YOKE_REDUCE_ARGMIN;

@@ -103,8 +103,8 @@ static int check_op_item(const char *item, size_t n, const struct yk_case_row *r
 		names[count++] = yoke_dtype_name(d);
 	}
 	snprintf(word, sizeof word, "%.*s", (int)strcspn(dot + 1, ".,"), dot + 1);
-	return yk_fail(YOKE_EINVAL, "'%.*s': %s has no cases of that dtype; %s", (int)n, item, r->name,
-		       yk_hint(word, names, count, hint, sizeof hint));
+	return yk_fail(YOKE_EINVAL, "'%.*s': %s has no cases of that dtype; %s", (int)n, item,
+		       r->name, yk_hint(word, names, count, hint, sizeof hint));
 }
 
 static int check_item(const char *item, size_t n)
@@ -344,9 +344,9 @@ int yk_conform(struct yk_device *d, const struct yk_conform_options *options, FI
 			    (!options->shards || pair++ % options->shards == options->shard))
 				err = run_group(r, row, dtype);
 	fprintf(to, "1..%d\n", r->count);
-	fprintf(to, "# %s: %d passed, %d failed, %d skipped, which the device does not take%s\n", d->id,
-		r->count - r->failed - (options->skipped ? r->skipped : 0), r->failed, r->skipped,
-		r->skipped && !options->skipped ? " (--skipped lists them)" : "");
+	fprintf(to, "# %s: %d passed, %d failed, %d skipped, which the device does not take%s\n",
+		d->id, r->count - r->failed - (options->skipped ? r->skipped : 0), r->failed,
+		r->skipped, r->skipped && !options->skipped ? " (--skipped lists them)" : "");
 	int failed = r->failed;
 	yk_runner_fini(&r->runner);
 	yk_arena_fini(&r->memory);

@@ -9,12 +9,11 @@
 #include "device/device.h"
 
 struct yk_conform_options {
-	const char *
-		ops; // "map,contract.f32,sort.i64.7": op, op.dtype, op.dtype.case; NULL: all
+	const char *ops; // "map,contract.f32,sort.i64.7": op, op.dtype, op.dtype.case; NULL: all
 	uint64_t seed;
-	bool quick; // only a sample of the cases
+	bool quick;   // only a sample of the cases
 	bool skipped; // also print lines for cases that the device does not support
-	bool bits;  // end each line with a checksum of the bits of all results
+	bool bits;    // end each line with a checksum of the bits of all results
 // Sharding: every shards-th pair of op and dtype starting at `shard`, and of their cases every
 // passes-th starting at `pass`.  Memory and graphs are checked by shard 0, pass 0.  shards and
 // passes 0: no sharding.

@@ -109,8 +109,8 @@ static bool same_kind(double a, double b)
 	return isnan(a) == isnan(b) && isinf(a) == isinf(b);
 }
 
-static struct yk_expected real_insn(int op, const struct yk_expected *a, const struct yk_expected *b,
-				int dtype, bool flushes)
+static struct yk_expected real_insn(int op, const struct yk_expected *a,
+				    const struct yk_expected *b, int dtype, bool flushes)
 {
 	const int wide = dtype == yoke_f64 ? yoke_f64 : yoke_f32; // dtype of the computation
 	double raw = real_fn(op, a->f, b->f),
@@ -203,8 +203,8 @@ static bool test(int op, const struct yk_expected *a, const struct yk_expected *
 	return !f || isfinite(a->f); // ISFINITE
 }
 
-static struct yk_expected test_insn(int op, const struct yk_expected *a, const struct yk_expected *b,
-				int from, bool flushes)
+static struct yk_expected test_insn(int op, const struct yk_expected *a,
+				    const struct yk_expected *b, int from, bool flushes)
 {
 	struct yk_expected r = { .i = test(op, a, b, from), .loose = a->loose || b->loose };
 	if (!yk_num_real(from))

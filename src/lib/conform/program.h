@@ -22,6 +22,7 @@ struct yk_fold {
 void yk_fold(struct yk_fold *, int kind, bool real, const struct yk_expected *x);
 // The accumulated value as an expected result of the dtype.  repeated: all terms are equal, so that
 // their rounding errors have the same sign; otherwise the errors partly cancel.
-void yk_fold_expect(struct yk_expected *, const struct yk_fold *, int kind, int dtype, bool repeated);
+void yk_fold_expect(struct yk_expected *, const struct yk_fold *, int kind, int dtype,
+		    bool repeated);
 
 #endif

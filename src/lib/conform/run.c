@@ -154,7 +154,8 @@ static void promise(const struct yk_runner *r, struct yk_case *c)
 		const uint32_t owner = c->array[k].alias >= 0 ? (uint32_t)c->array[k].alias : k;
 		const struct yk_array *a = &c->array[owner];
 		if (c->view[k].kind == YOKE_VIEW_BUFFER)
-			c->view[k].align = alignment(r, a->shift * yoke_dtype_size(c->view[owner].dtype) + a->origin);
+			c->view[k].align = alignment(
+				r, a->shift * yoke_dtype_size(c->view[owner].dtype) + a->origin);
 	}
 }
 
@@ -453,7 +454,8 @@ static bool run_once(struct yk_runner *r, struct yk_case *c, void *handle, void 
 	int code = upload(r);
 	if (code)
 		return failed(v, "put", settle(r, code));
-	code = settle(r, graph ? r->device->ops->graph_run(r->queue->handle, graph) : run_op(r, &o));
+	code = settle(r,
+		      graph ? r->device->ops->graph_run(r->queue->handle, graph) : run_op(r, &o));
 	if (code == YOKE_ERANGE && c->rejects) {
 		yoke_error_clear();
 	} else if (code) {
@@ -621,8 +623,9 @@ static void compare_images(const struct yk_runner *r, struct yk_case_verdict *v)
 	for (int s = 0; s < 2 && v->good; s++)
 		for (uint64_t i = 0; i < MIN_ROOM && v->good; i++)
 			if (r->before[s][i] != r->after[s][i])
-				blame(v, "segment %d, byte %llu: put, copy or fill left %#x, want %#x", s,
-				      (unsigned long long)i, (unsigned char)r->after[s][i],
+				blame(v,
+				      "segment %d, byte %llu: put, copy or fill left %#x, want %#x",
+				      s, (unsigned long long)i, (unsigned char)r->after[s][i],
 				      (unsigned char)r->before[s][i]);
 }
 

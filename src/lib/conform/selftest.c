@@ -37,8 +37,8 @@ static const char *command_of(const struct yk_device *d, const struct yk_finding
 	const char *name = f->subject == YK_TRUST_MEMORY ? "memory" : row ? row->name : NULL;
 	const char *dtype = row && f->dtype ? yoke_dtype_name(f->dtype) : "";
 
-	snprintf(to, 128, "`yoke check device %s%s%s%s%s`", d->id, name ? " --ops " : "", name ? name : "", *dtype ? "." : "",
-		 dtype);
+	snprintf(to, 128, "`yoke check device %s%s%s%s%s`", d->id, name ? " --ops " : "",
+		 name ? name : "", *dtype ? "." : "", dtype);
 	return to;
 }
 
@@ -81,9 +81,11 @@ static bool run_cases(struct test *t, const struct yk_case_row *row, const struc
 
 	*v = (struct yk_case_verdict){ .good = true };
 	for (uint32_t k = 0; k < row->full && left && v->good; k++) {
-		if (!yk_case_make(&t->c, row, yk_usable_dtype(op), k, SEED, d->info.flags, &t->memory))
+		if (!yk_case_make(&t->c, row, yk_usable_dtype(op), k, SEED, d->info.flags,
+				  &t->memory))
 			return false;
-		if (!(yk_runner_can(&t->runner, &t->c) >> impl & 1) || head_of(&t->c.op) != head_of(op) ||
+		if (!(yk_runner_can(&t->runner, &t->c) >> impl & 1) ||
+		    head_of(&t->c.op) != head_of(op) ||
 		    (op->code == YOKE_OP_CONTRACT && mapped != (t->c.op.map != NULL)))
 			continue;
 		*v = yk_runner_run(&t->runner, &t->c, impl, false);

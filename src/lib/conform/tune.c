@@ -249,7 +249,8 @@ static bool check_at(struct problem *p, uint32_t impl, const int64_t i[3])
 	struct yk_expected want;
 	long double sum = 0;
 	double abs = 0, unit = 2 * yk_num_unit(yk_num_acc(p->c.dtype));
-	const double rounding = yk_case_rounding(p->device->info.flags & YOKE_DEVICE_TF32, p->c.dtype);
+	const double rounding =
+		yk_case_rounding(p->device->info.flags & YOKE_DEVICE_TF32, p->c.dtype);
 
 	for (int64_t k = 0; k < p->c.k; k++) {
 		double x = load(p, 1, at(&p->view[1], i[0], i[1], k)).f;
@@ -270,7 +271,8 @@ static bool check_at(struct problem *p, uint32_t impl, const int64_t i[3])
 // Checks its result, which was filled with NaN before.
 static void check_result(struct problem *p, uint32_t impl)
 {
-	const int64_t n = p->c.batch * p->c.m * p->c.n, last[3] = { p->c.batch - 1, p->c.m - 1, p->c.n - 1 };
+	const int64_t n = p->c.batch * p->c.m * p->c.n,
+		      last[3] = { p->c.batch - 1, p->c.m - 1, p->c.n - 1 };
 	uint64_t state = 1;
 	bool good = check_at(p, impl, last);
 
@@ -323,8 +325,8 @@ static double time_of(struct problem *p, uint32_t impl, int runs)
 	return elapsed;
 }
 
-// Runs it at these extents and checks the result. The time of the second run counts: the first may load
-// a library's kernels, which took 15 times as long as the product on an H200.
+// Runs it at these extents and checks the result. The time of the second run counts: the first may
+// load a library's kernels, which took 15 times as long as the product on an H200.
 static void check_here(struct problem *p, uint32_t impl)
 {
 	const struct yoke_backend *ops = p->device->ops;
@@ -333,7 +335,8 @@ static void check_here(struct problem *p, uint32_t impl)
 	met(p, impl);
 	memset(p->host[0], 0xff, p->bytes[0]); // NaN in every dtype
 	int err = ops->put(q, p->segment[0], 0, p->host[0], p->bytes[0]);
-	if (settle(p, err) || time_of(p, impl, 1) < 0 || (p->best[impl] = time_of(p, impl, 1)) < 0) {
+	if (settle(p, err) || time_of(p, impl, 1) < 0 ||
+	    (p->best[impl] = time_of(p, impl, 1)) < 0) {
 		blame(p, impl, "%s", *yoke_error() ? yoke_error() : "a launch failed");
 		return;
 	}

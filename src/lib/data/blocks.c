@@ -67,7 +67,8 @@ static bool ends(char c, bool line)
 	return line ? c == '\n' : c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-static int read_more(struct worker *w, int fd, const char *path, uint64_t at, size_t have, size_t more)
+static int read_more(struct worker *w, int fd, const char *path, uint64_t at, size_t have,
+		     size_t more)
 {
 	if (yk_grow(&w->text, &w->text_cap, have + more + 1, 1) < 0)
 		return yk_fail(YOKE_ENOMEM, "%s: no memory for a block of text", path);
@@ -76,8 +77,8 @@ static int read_more(struct worker *w, int fd, const char *path, uint64_t at, si
 
 // Reads the tokens or lines that begin in a block: `n` bytes from offset `skip` of w->text, which
 // begins at byte *from of the file.  Byte tokens can be split anywhere.
-static int read_whole(struct worker *w, const struct yk_text_block *b, int fd, const struct yk_text_file *f, uint64_t *from,
-		      size_t *skip, size_t *n)
+static int read_whole(struct worker *w, const struct yk_text_block *b, int fd,
+		      const struct yk_text_file *f, uint64_t *from, size_t *skip, size_t *n)
 {
 	const bool line = lines(w->job, b), bytes = !line && !*yk_tokenizer_separator(w->own);
 	*from = b->begin - (b->begin > f->begin && !bytes);
@@ -98,8 +99,10 @@ static int read_whole(struct worker *w, const struct yk_text_block *b, int fd, c
 	for (uint64_t next = b->end; next < f->bytes && !ends(w->text[have - 1], line);) {
 		const size_t more = f->bytes - next < TAIL ? (size_t)(f->bytes - next) : TAIL;
 		if (next - b->end > MAX_TAIL)
-			return yk_fail(YOKE_ERANGE, "%s: from byte %llu on there is a %s of more than %d MiB", f->path,
-				       (unsigned long long)b->begin, line ? "line" : "word", MAX_TAIL >> 20);
+			return yk_fail(YOKE_ERANGE,
+				       "%s: from byte %llu on there is a %s of more than %d MiB",
+				       f->path, (unsigned long long)b->begin,
+				       line ? "line" : "word", MAX_TAIL >> 20);
 		if ((e = read_more(w, fd, f->path, next, have, more)) < 0)
 			return e;
 		size_t k = 0;
@@ -149,8 +152,8 @@ static int note_words(struct worker *w, int64_t block, int64_t before)
 }
 
 // `at`: byte offset of the text in the file.
-static int encode_block(struct worker *w, int64_t number, const struct yk_text_block *b, uint64_t at, const char *text,
-			size_t n)
+static int encode_block(struct worker *w, int64_t number, const struct yk_text_block *b,
+			uint64_t at, const char *text, size_t n)
 {
 	const struct yk_text_file *f = &w->job->b->file[b->file];
 	const int64_t before = yk_tokenizer_learnt(w->own);
@@ -159,7 +162,8 @@ static int encode_block(struct worker *w, int64_t number, const struct yk_text_b
 	w->list.count = 0;
 	w->begins = 0;
 	if (lines(w->job, b)) {
-		e = yk_jsonl_each(f->path, at, text, n, w->job->b->options->field, encode_document, w);
+		e = yk_jsonl_each(f->path, at, text, n, w->job->b->options->field, encode_document,
+				  w);
 	} else {
 		if (b->begin == f->begin)
 			e = note_document(w);
@@ -179,13 +183,17 @@ static int write_block(struct worker *w, int64_t number, const struct yk_text_bl
 	const struct job *j = w->job;
 	const uint64_t base = (uint64_t)j->token_base[number], width = (uint64_t)w->list.width;
 	if ((int64_t)w->list.count != b->tokens || w->begins != b->documents)
-		return yk_fail(YOKE_EIO, "%s: changed while it was being read", j->b->file[b->file].path);
+		return yk_fail(YOKE_EIO, "%s: changed while it was being read",
+			       j->b->file[b->file].path);
 	for (int64_t i = 0; i < w->begins; i++)
 		w->begin[i] += (int64_t)base;
-	int e = w->list.count ? yk_file_put_numbers(j->out, j->tokens + base * width, w->list.ids, width, w->list.count) : 0;
+	int e = w->list.count ? yk_file_put_numbers(j->out, j->tokens + base * width, w->list.ids,
+						    width, w->list.count) :
+				0;
 	if (e == 0 && w->begins)
-		e = yk_file_put_numbers(j->out, j->documents + 8 * (uint64_t)j->document_base[number], w->begin, 8,
-					(size_t)w->begins);
+		e = yk_file_put_numbers(j->out,
+					j->documents + 8 * (uint64_t)j->document_base[number],
+					w->begin, 8, (size_t)w->begins);
 	return e;
 }
 
@@ -217,13 +225,19 @@ static int take_kept(struct worker *w, const struct yk_text_block *b)
 	const struct yk_ids_cache *k = w->job->b->kept;
 	const size_t n = (size_t)b->tokens, tokens = n * (size_t)b->width;
 	yk_tokens_fini(&w->list); // so that the list gets the width of the vocabulary
-	int e = yk_tokens_reserve(&w->list, b->width == 1 ? 256 : b->width == 2 ? 65536 : INT32_MAX, n);
+	int e = yk_tokens_reserve(&w->list,
+				  b->width == 1 ? 256 :
+				  b->width == 2 ? 65536 :
+						  INT32_MAX,
+				  n);
 	if (e == 0)
 		e = yk_file_read_at(k->file.fd, k->file.path, b->at, w->list.ids, tokens);
-	if (e == 0 && yk_grow(&w->begin, &w->begin_cap, (size_t)b->documents + 1, sizeof *w->begin) < 0)
+	if (e == 0 &&
+	    yk_grow(&w->begin, &w->begin_cap, (size_t)b->documents + 1, sizeof *w->begin) < 0)
 		e = yk_fail(YOKE_ENOMEM, "data: no memory for the offsets of documents");
 	if (e == 0)
-		e = yk_file_read_at(k->file.fd, k->file.path, b->at + tokens, w->begin, 8 * (uint64_t)b->documents);
+		e = yk_file_read_at(k->file.fd, k->file.path, b->at + tokens, w->begin,
+				    8 * (uint64_t)b->documents);
 	if (e < 0)
 		return e;
 	w->list.count = n;
@@ -233,7 +247,8 @@ static int take_kept(struct worker *w, const struct yk_text_block *b)
 	return 0;
 }
 
-static int encode_text(struct worker *w, int64_t number, struct yk_text_block *b, int fd, const struct yk_text_file *f)
+static int encode_text(struct worker *w, int64_t number, struct yk_text_block *b, int fd,
+		       const struct yk_text_file *f)
 {
 	uint64_t from = 0;
 	size_t skip = 0, n = 0;
@@ -250,7 +265,9 @@ static int take_block(struct worker *w, int64_t number)
 	const int fd = yk_file_open(f->path, &bytes);
 	if (fd < 0)
 		return fd;
-	int e = bytes == f->bytes ? 0 : yk_fail(YOKE_EIO, "%s: changed while it was being read", f->path);
+	int e = bytes == f->bytes ?
+			0 :
+			yk_fail(YOKE_EIO, "%s: changed while it was being read", f->path);
 	if (e == 0)
 		e = w->job->fixed && b->kept ? take_kept(w, b) : encode_text(w, number, b, fd, f);
 	close(fd);
@@ -323,7 +340,9 @@ static int run(struct job *j, struct worker *w, int n)
 	pthread_mutex_destroy(&j->lock);
 	if (j->bad < j->b->count)
 		return yk_fail(j->code, "%s", j->why);
-	return stopped(j) ? yk_fail(YOKE_EPERM, "data prepare: ended by a signal; nothing is written") : 0;
+	return stopped(j) ?
+		       yk_fail(YOKE_EPERM, "data prepare: ended by a signal; nothing is written") :
+		       0;
 }
 
 static void workers_free(struct worker *w, int n)
@@ -366,12 +385,14 @@ static int64_t *bases(const struct yk_blocks *b, bool documents)
 	for (int64_t i = 0; at && i < b->count; i++)
 		at[i + 1] = at[i] + (documents ? b->block[i].documents : b->block[i].tokens);
 	if (!at)
-		yk_fail(YOKE_ENOMEM, "data prepare: no memory for %lld blocks", (long long)b->count);
+		yk_fail(YOKE_ENOMEM, "data prepare: no memory for %lld blocks",
+			(long long)b->count);
 	return at;
 }
 
 // The vocabulary of `to` becomes all words that the workers found among the first `train` tokens.
-static int join_words(struct worker *w, int n, const int64_t *base, int64_t train, struct yk_tokenizer *to)
+static int join_words(struct worker *w, int n, const int64_t *base, int64_t train,
+		      struct yk_tokenizer *to)
 {
 	struct yk_tokenizer **from = calloc((size_t)n, sizeof *from);
 	bool **in = calloc((size_t)n, sizeof *in);
@@ -384,7 +405,8 @@ static int join_words(struct worker *w, int n, const int64_t *base, int64_t trai
 		for (int64_t k = 0; k < words && e == 0; k++)
 			in[i][k] = base[w[i].first[k].block] + w[i].first[k].token < train;
 	}
-	e = e == 0 ? yk_tokenizer_join(to, n, from, in) : yk_fail(e, "out of memory for a vocabulary");
+	e = e == 0 ? yk_tokenizer_join(to, n, from, in) :
+		     yk_fail(e, "out of memory for a vocabulary");
 	for (int i = 0; i < n && in; i++)
 		free(in[i]);
 	free(in);
@@ -393,7 +415,8 @@ static int join_words(struct worker *w, int n, const int64_t *base, int64_t trai
 }
 
 // Maps each worker's ids to the vocabulary, for the blocks that are kept.
-static int map_words(const struct yk_blocks *b, const struct worker *w, const struct yk_tokenizer *to)
+static int map_words(const struct yk_blocks *b, const struct worker *w,
+		     const struct yk_tokenizer *to)
 {
 	struct yk_ids_cache *k = b->kept;
 	if (!k || !*yk_tokenizer_separator(to))
@@ -401,7 +424,8 @@ static int map_words(const struct yk_blocks *b, const struct worker *w, const st
 	k->id = calloc((size_t)b->workers, sizeof *k->id);
 	k->workers = k->id ? b->workers : 0;
 	for (int i = 0; i < k->workers; i++) {
-		if (!(k->id[i] = malloc(((size_t)yk_tokenizer_learnt(w[i].own) + 1) * sizeof **k->id)))
+		if (!(k->id[i] =
+			      malloc(((size_t)yk_tokenizer_learnt(w[i].own) + 1) * sizeof **k->id)))
 			return yk_fail(YOKE_ENOMEM, "out of memory for a vocabulary");
 		yk_tokenizer_map(to, w[i].own, k->id[i]);
 	}
@@ -423,7 +447,8 @@ void yk_ids_cache_close(struct yk_ids_cache *k)
 	yk_file_nameless_close(&k->file);
 }
 
-int yk_blocks_count(struct yk_blocks *b, struct yk_tokenizer *to, int64_t (*split)(void *arg, int64_t tokens), void *arg)
+int yk_blocks_count(struct yk_blocks *b, struct yk_tokenizer *to,
+		    int64_t (*split)(void *arg, int64_t tokens), void *arg)
 {
 	struct job j = { .b = b };
 	struct worker *w = workers_new(&j);
@@ -442,12 +467,17 @@ int yk_blocks_count(struct yk_blocks *b, struct yk_tokenizer *to, int64_t (*spli
 	return e;
 }
 
-int yk_blocks_write(struct yk_blocks *b, struct yk_tokenizer *fixed, const struct yk_file_writer *out, uint64_t tokens,
-		    uint64_t documents)
+int yk_blocks_write(struct yk_blocks *b, struct yk_tokenizer *fixed,
+		    const struct yk_file_writer *out, uint64_t tokens, uint64_t documents)
 {
 	int64_t *token_base = bases(b, false), *document_base = token_base ? bases(b, true) : NULL;
-	struct job j = { .b = b, .fixed = fixed, .out = out, .tokens = tokens, .documents = documents,
-			 .token_base = token_base, .document_base = document_base };
+	struct job j = { .b = b,
+			 .fixed = fixed,
+			 .out = out,
+			 .tokens = tokens,
+			 .documents = documents,
+			 .token_base = token_base,
+			 .document_base = document_base };
 	struct worker *w = document_base ? workers_new(&j) : NULL;
 	const int e = w ? run(&j, w, b->workers) : yoke_error_code();
 	workers_free(w, b->workers);

@@ -96,8 +96,13 @@ yoke_dataset *yoke_dataset_cache(yoke_dataset *set, uint64_t bytes)
 	if (yk_require(set, "data set"))
 		return NULL;
 	struct cache *c = calloc(1, sizeof *c);
-	const struct yoke_dataset_options o = { .size = sizeof o, .name = set->name, .count = set->count, .read = read_cached,
-						.arg = c, .free_fn = cache_free, .chunk = set->chunk,
+	const struct yoke_dataset_options o = { .size = sizeof o,
+						.name = set->name,
+						.count = set->count,
+						.read = read_cached,
+						.arg = c,
+						.free_fn = cache_free,
+						.chunk = set->chunk,
 						.fingerprint = yoke_dataset_fingerprint(set) };
 	yoke_dataset *d = NULL;
 	if (c && (c->sample = calloc((size_t)set->count, sizeof *c->sample))) {
@@ -108,7 +113,8 @@ yoke_dataset *yoke_dataset_cache(yoke_dataset *set, uint64_t bytes)
 			cache_free(c);
 	} else {
 		free(c);
-		yk_fail(YOKE_ENOMEM, "dataset_cache: no memory for %" PRId64 " samples", set->count);
+		yk_fail(YOKE_ENOMEM, "dataset_cache: no memory for %" PRId64 " samples",
+			set->count);
 	}
 	return d;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Renders a conversation and divides it into samples, in which each answer follows the prompt that a model is
-// given for it.
+// Renders a conversation and divides it into samples, in which each answer follows the prompt that
+// a model is given for it.
 #include "config.h"
 
 #include "data/chat.h"
@@ -14,7 +14,8 @@
 #include "base/json.h"
 #include "template/template.h"
 
-// The date that templates insert is fixed, so that the tokens do not depend on the day: noon of 2025-01-01, UTC.
+// The date that templates insert is fixed, so that the tokens do not depend on the day: noon of
+// 2025-01-01, UTC.
 enum { NOW = 1735732800, CHECKED = 1 << 14 };
 
 static int no_memory(void)
@@ -59,8 +60,8 @@ static bool is_answer(const json_t *message)
 
 // ---- an answer after its prompt ----
 
-// The end of the bytes that come from tools and messages before message i, and the first one of message i; the
-// end of the text if there is none.
+// The end of the bytes that come from tools and messages before message i, and the first one of
+// message i; the end of the text if there is none.
 static void bytes_of(const struct yk_chat_text *text, size_t i, size_t *end, size_t *first)
 {
 	*end = 0;
@@ -190,7 +191,8 @@ static int finish(const struct yk_conversation *c, struct sample *s, yk_chat_sam
 	return e;
 }
 
-// Sets s->full if the tokens exceed the limit.  They are counted each time that the text has doubled.
+// Sets s->full if the tokens exceed the limit.  They are counted each time that the text has
+// doubled.
 static int check_size(const struct yk_conversation *c, struct sample *s)
 {
 	int32_t *ids;

@@ -168,7 +168,8 @@ static int take_pair(struct yk_chat_line *l, const char *what)
 		       take_tools(l, what);
 }
 
-// A member that is present and not null: tools that write tables as lines give each column to each line.
+// A member that is present and not null: tools that write tables as lines give each column to each
+// line.
 static json_t *given(const json_t *root, const char *key)
 {
 	json_t *j = json_object_get(root, key);

@@ -3,12 +3,13 @@
 //     tokens   U8, U16 or U32 [N]
 //     targets  U8 [N]: 1: to be learned
 //     samples  I64 [S]: the token at which each sample begins
-//     kinds    U8 [S]: 0: a text, 1: the first sample of a conversation, 2: another one of the same conversation
+//     kinds    U8 [S]: 0: a text, 1: the first sample of a conversation, 2: another one of the
+//              same conversation
 // and metadata:
 //     format      "yoke conversations 1"
-//     vocabulary  XXH64 of all that decides the tokens, 16 hexadecimal digits: the tokenizer's file (tokenizer.json
-//                 without its formatting, tokenizer.model, or the tokenizer.* keys of a GGUF file), its special
-//                 tokens, and the chat template
+//     vocabulary  XXH64 of all that decides the tokens, 16 hexadecimal digits: the tokenizer's
+//                 file (tokenizer.json without its formatting, tokenizer.model, or the tokenizer.*
+//                 keys of a GGUF file), its special tokens, and the chat template
 //     xxh64       hash of all bytes of the arrays, in file order
 //     sources     JSON: the files that were read, as in checkpoint manifests
 // Samples are not cut, so that the file suits each length of the context.
@@ -36,8 +37,8 @@ void yk_chat_store_fini(struct yk_chat_store *);
 // Writes the file atomically.
 int yk_chat_store_write(const struct yk_chat_store *, const struct yk_tokenizer *,
 			const struct yk_sources *, const char *path);
-// Calls fn with each sample of a file and adds the bytes of its arrays to *bytes.  EFORMAT: damaged; EINVAL: of
-// another tokenizer; ERANGE: *bytes would exceed data.max; ENOENT, EIO, ENOMEM.
+// Calls fn with each sample of a file and adds the bytes of its arrays to *bytes.  EFORMAT:
+// damaged; EINVAL: of another tokenizer; ERANGE: *bytes would exceed data.max; ENOENT, EIO, ENOMEM.
 int yk_chat_store_read(const char *path, const struct yk_tokenizer *, uint64_t *bytes,
 		       int (*fn)(void *arg, enum yk_chat_kind, const struct yk_chat_tokens *),
 		       void *arg);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds the tokens of intervals of a text.  Added tokens divide a text into segments whose bytes and ids are
-// known.  Within a segment, the decoded tokens are compared with the text; where a tokenizer changes the text, the
-// beginning of the segment is tokenized once more.
+// Finds the tokens of intervals of a text.  Added tokens divide a text into segments whose bytes
+// and ids are known.  Within a segment, the decoded tokens are compared with the text; where a
+// tokenizer changes the text, the beginning of the segment is tokenized once more.
 #include "config.h"
 
 #include "data/chat_tokens.h"
@@ -17,7 +17,8 @@ struct alignment {
 	const struct yk_chat_text *all;
 	const struct yk_chat_tokens *x;
 	struct yk_segments segments;
-	size_t *at; // [x->n + 1]: the byte at which each token begins; for segments that are aligned
+	// [x->n + 1]: the byte at which each token begins; for segments that are aligned
+	size_t *at;
 	bool *aligned; // [segments.n]
 };
 
@@ -41,8 +42,9 @@ static size_t ids_end(const struct alignment *a, size_t segment)
 	return segment + 1 < a->segments.n ? a->segments.at[segment + 1].first : a->x->n;
 }
 
-// Sets at[] of a segment by comparing its text with the decoded tokens.  A decoded blank may be missing in the
-// text, where the tokenizer added it, and white space of the text among the tokens.  false: they differ otherwise.
+// Sets at[] of a segment by comparing its text with the decoded tokens.  A decoded blank may be
+// missing in the text, where the tokenizer added it, and white space of the text among the tokens.
+// false: they differ otherwise.
 static bool align(struct alignment *a, size_t segment)
 {
 	const struct yk_text_segment *s = &a->segments.at[segment];
@@ -87,8 +89,8 @@ static struct yoke_text_span *plain_within(const struct yk_spans *all, size_t fr
 	return plain;
 }
 
-// The number of tokens, counted from the beginning of the text, that the text up to byte `end` of a segment has in
-// common with the whole text.
+// The number of tokens, counted from the beginning of the text, that the text up to byte `end` of a
+// segment has in common with the whole text.
 static int common(const struct alignment *a, size_t segment, size_t end, size_t *to)
 {
 	const struct yk_text_segment *s = &a->segments.at[segment];
@@ -112,9 +114,9 @@ static int common(const struct alignment *a, size_t segment, size_t end, size_t 
 	return 0;
 }
 
-// The first token of an interval that begins at byte `b`, or, if `end`, the one after an interval that ends
-// there.  A token belongs to an interval if any of its bytes does; in a segment that is not aligned, the
-// token across the end of an interval does not.
+// The first token of an interval that begins at byte `b`, or, if `end`, the one after an interval
+// that ends there.  A token belongs to an interval if any of its bytes does; in a segment that is
+// not aligned, the token across the end of an interval does not.
 static int token_at(const struct alignment *a, size_t b, bool end, size_t *to)
 {
 	size_t lo = 0, hi = a->segments.n;

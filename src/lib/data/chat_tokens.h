@@ -15,8 +15,8 @@ struct yk_chat_tokens {
 	size_t n;
 };
 
-// Bytes of the text that the assistant wrote.  turn: found by comparing texts, so it may have a line end after
-// the token that ends the turn.
+// Bytes of the text that the assistant wrote.  turn: found by comparing texts, so it may have a
+// line end after the token that ends the turn.
 struct yk_answer_span {
 	size_t from, to;
 	bool turn;
@@ -27,8 +27,8 @@ struct yk_answers {
 	size_t n, cap;
 };
 
-// Tokenizes the text and marks the answers, those that begin within `limit` tokens.  Special tokens in bytes
-// that come from messages are text.
+// Tokenizes the text and marks the answers, those that begin within `limit` tokens.  Special tokens
+// in bytes that come from messages are text.
 int yk_chat_tokens_make(struct yk_tokenizer *, const struct yk_chat_text *,
 			const struct yk_answers *, size_t limit, struct yk_chat_tokens *to);
 void yk_chat_tokens_fini(struct yk_chat_tokens *);

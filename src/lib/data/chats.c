@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Texts of conversations as tokens with targets, and the windows that they are packed into.  Memory: 1 to 4
-// bytes for a token's id, depending on the vocabulary, and one for its target.
+// Texts of conversations as tokens with targets, and the windows that they are packed into.
+// Memory: 1 to 4 bytes for a token's id, depending on the vocabulary, and one for its target.
 #include "config.h"
 
 #include "data/chats.h"
@@ -151,8 +151,8 @@ static int add_cut(struct yk_chats *c, const struct yk_chat_tokens *x)
 	return add(c, x->id, x->target, n);
 }
 
-// Other texts: in as many windows as they need, each of which begins with the last token of the one before.
-// Windows without a target are left out: their loss has no mean.
+// Other texts: in as many windows as they need, each of which begins with the last token of the one
+// before. Windows without a target are left out: their loss has no mean.
 static int add_whole(struct yk_chats *c, const struct yk_chat_tokens *x)
 {
 	const size_t step = (size_t)c->context;
@@ -200,8 +200,8 @@ static int prompt_tokens(const struct yk_chats *c, const char *prompt, size_t by
 	return 0;
 }
 
-// Tokens of a text, with those that the tokenizer puts before it and the one that ends a text.  The first
-// `prompt` bytes are not to be learned.
+// Tokens of a text, with those that the tokenizer puts before it and the one that ends a text.  The
+// first `prompt` bytes are not to be learned.
 static int encode_text(struct yk_chats *c, const char *text, size_t bytes, size_t prompt,
 		       struct yk_chat_tokens *to)
 {
@@ -422,7 +422,8 @@ static int make_set(struct yk_chats *c, int part, int64_t begin, int64_t end, bo
 	w->of = c;
 	if (e < 0 || w->packing.windows == 0)
 		return e;
-	c->hash = yk_hash_numbers(w->packing.first, sizeof *w->packing.first, (size_t)w->packing.windows + 1, c->hash);
+	c->hash = yk_hash_numbers(w->packing.first, sizeof *w->packing.first,
+				  (size_t)w->packing.windows + 1, c->hash);
 	*to = yoke_dataset_new(
 		&(struct yoke_dataset_options){ .size = sizeof(struct yoke_dataset_options),
 						.name = "conversations",

@@ -25,7 +25,8 @@ int yk_reader_init(struct yk_reader *r, const yoke_dataset *d)
 	if (r->sample && r->list && r->to && r->dims && r->why && r->place)
 		return 0;
 	yk_reader_fini(r);
-	return yk_fail(YOKE_ENOMEM, "loader: %s: no memory for calls of %lld samples", d->name, (long long)d->chunk);
+	return yk_fail(YOKE_ENOMEM, "loader: %s: no memory for calls of %lld samples", d->name,
+		       (long long)d->chunk);
 }
 
 void yk_reader_fini(struct yk_reader *r)
@@ -42,36 +43,47 @@ void yk_reader_fini(struct yk_reader *r)
 // ---- reading ----
 
 // Address of a row of a field whose first row is at `offset`, with `bytes` per row.
-static unsigned char *row_at(const struct yoke_loader *l, const struct yk_batch *s, size_t offset, int f, int64_t row,
-			     size_t bytes)
+static unsigned char *row_at(const struct yoke_loader *l, const struct yk_batch *s, size_t offset,
+			     int f, int64_t row, size_t bytes)
 {
-	return s->memory + offset + (size_t)(row / l->layout.part) * l->layout.stride[f] + (size_t)(row % l->layout.part) * bytes;
+	return s->memory + offset + (size_t)(row / l->layout.part) * l->layout.stride[f] +
+	       (size_t)(row % l->layout.part) * bytes;
 }
 
 // Sets sample k of a call to read the sample at a position into a row of the slot.
-static void aim(const struct yoke_loader *l, struct yk_reader *r, const struct yk_batch *s, int64_t k, int64_t row,
-		const struct yk_cursor *place)
+static void aim(const struct yoke_loader *l, struct yk_reader *r, const struct yk_batch *s,
+		int64_t k, int64_t row, const struct yk_cursor *place)
 {
 	const yoke_dataset *d = l->set;
 	const int64_t number = yk_cursor_sample(&l->feed, place);
 	void **to = r->to + k * d->fields;
 	for (int f = 0; f < d->fields; f++)
-		to[f] = row_at(l, s, (d->field[f].varies ? l->layout.raw : l->layout.offset)[f], f, row, d->field[f].bytes);
+		to[f] = row_at(l, s, (d->field[f].varies ? l->layout.raw : l->layout.offset)[f], f,
+			       row, d->field[f].bytes);
 	r->place[k] = *place;
 	r->list[k] = &r->sample[k];
-	r->sample[k] = (struct yoke_item){ .size = sizeof **r->list, .number = number, .epoch = place->epoch, .to = to,
-					     .dims = r->dims + k * d->fields, .why = r->why[k],
-					     .why_size = sizeof r->why[k], .seed = (uint64_t)l->feed.seed,
-					     .draw = number };
+	r->sample[k] = (struct yoke_item){ .size = sizeof **r->list,
+					   .number = number,
+					   .epoch = place->epoch,
+					   .to = to,
+					   .dims = r->dims + k * d->fields,
+					   .why = r->why[k],
+					   .why_size = sizeof r->why[k],
+					   .seed = (uint64_t)l->feed.seed,
+					   .draw = number };
 }
 
-static void note_failure(struct yoke_loader *l, struct yk_batch *s, int64_t row, const struct yoke_item *x, bool ends)
+static void note_failure(struct yoke_loader *l, struct yk_batch *s, int64_t row,
+			 const struct yoke_item *x, bool ends)
 {
 	pthread_mutex_lock(&l->lock);
 	if (yk_grow(&s->failure, &s->failure_cap, s->failures + 1, sizeof *s->failure) == 0) {
 		struct yk_item_failure *f = &s->failure[s->failures++];
-		*f = (struct yk_item_failure){ .row = row, .number = x->number, .epoch = x->epoch, .code = x->code,
-					  .ends = ends };
+		*f = (struct yk_item_failure){ .row = row,
+					       .number = x->number,
+					       .epoch = x->epoch,
+					       .code = x->code,
+					       .ends = ends };
 		snprintf(f->why, sizeof f->why, "%s", x->why);
 	} else {
 		l->error.worker = YOKE_ENOMEM;
@@ -90,11 +102,13 @@ static void skip_known(struct yoke_loader *l, struct yk_cursor *place)
 
 // Records that all samples from `own` up to `good` fail; `good` may be before it if the search
 // wrapped around.
-static void note_known(struct yoke_loader *l, const struct yk_cursor *own, const struct yk_cursor *good)
+static void note_known(struct yoke_loader *l, const struct yk_cursor *own,
+		       const struct yk_cursor *good)
 {
 	const int64_t to = good->at > own->at ? good->at : yk_feed_samples(&l->feed, own);
 	pthread_mutex_lock(&l->lock);
-	const bool inside = own->epoch == l->bad.epoch && own->at >= l->bad.from && own->at < l->bad.to;
+	const bool inside =
+		own->epoch == l->bad.epoch && own->at >= l->bad.from && own->at < l->bad.to;
 	l->bad.from = inside ? l->bad.from : own->at;
 	l->bad.epoch = own->epoch;
 	l->bad.to = to;
@@ -108,7 +122,8 @@ static bool is_over(const struct yoke_loader *l, const struct yoke_item *x)
 }
 
 // Sample k of a call failed: the next sample in the epoch's order that can be read takes its row.
-static void replace(struct yoke_loader *l, struct yk_reader *r, struct yk_batch *s, int64_t k, int64_t row)
+static void replace(struct yoke_loader *l, struct yk_reader *r, struct yk_batch *s, int64_t k,
+		    int64_t row)
 {
 	const struct yk_cursor own = r->place[k];
 	struct yk_cursor place = own;
@@ -135,18 +150,20 @@ static void replace(struct yoke_loader *l, struct yk_reader *r, struct yk_batch 
 	note_failure(l, s, row, &x, ends);
 }
 
-static void keep_dims(const struct yoke_loader *l, const struct yk_reader *r, const struct yk_batch *s, int64_t k,
-		      int64_t row)
+static void keep_dims(const struct yoke_loader *l, const struct yk_reader *r,
+		      const struct yk_batch *s, int64_t k, int64_t row)
 {
 	const size_t n = (size_t)l->set->fields;
 	if (s->dims)
 		memcpy(s->dims + (size_t)row * n, r->dims + (size_t)k * n, n * sizeof *s->dims);
 }
 
-void yk_rows_read(struct yoke_loader *l, struct yk_reader *r, struct yk_batch *s, int64_t first, int64_t n)
+void yk_rows_read(struct yoke_loader *l, struct yk_reader *r, struct yk_batch *s, int64_t first,
+		  int64_t n)
 {
 	for (int64_t k = 0; k < n; k++) {
-		const struct yk_cursor place = yk_cursor_on(&l->feed, &s->begin, yk_row_of(l, first + k));
+		const struct yk_cursor place =
+			yk_cursor_on(&l->feed, &s->begin, yk_row_of(l, first + k));
 		aim(l, r, s, k, first + k, &place);
 	}
 	const int64_t failed = yk_dataset_read(l->set, n, r->list);
@@ -172,8 +189,8 @@ static void fill(int dtype, double number, void *to, size_t n)
 
 // Copies a sample of shape `from`, row major, into one of shape `to`, no smaller, that has been
 // filled with padding.
-static void spread(const unsigned char *from, const int64_t *dims, unsigned char *to, const int64_t *shape, int rank,
-		   size_t size)
+static void spread(const unsigned char *from, const int64_t *dims, unsigned char *to,
+		   const int64_t *shape, int rank, size_t size)
 {
 	if (rank == 0) {
 		memcpy(to, from, size);
@@ -189,7 +206,8 @@ static void spread(const unsigned char *from, const int64_t *dims, unsigned char
 		return;
 	}
 	for (int64_t i = 0; i < dims[0]; i++)
-		spread(from + (size_t)i * inner_from, dims + 1, to + (size_t)i * inner_to, shape + 1, rank - 1, size);
+		spread(from + (size_t)i * inner_from, dims + 1, to + (size_t)i * inner_to,
+		       shape + 1, rank - 1, size);
 }
 
 // The maximum over the samples along each axis, rounded up to the field's multiple.
@@ -230,11 +248,14 @@ void yk_batch_finish(struct yoke_loader *l, struct yk_batch *s)
 			n *= (size_t)s->shape[f][k];
 		for (int64_t row = x->varies ? 0 : s->samples; row < s->rows; row++) {
 			unsigned char *to = row_at(l, s, l->layout.offset[f], f, row, n * size);
-			const int64_t *dims = x->varies && row < s->samples ? s->dims[row * l->set->fields + f] : NULL;
+			const int64_t *dims = x->varies && row < s->samples ?
+						      s->dims[row * l->set->fields + f] :
+						      NULL;
 			if (!dims || !same_dims(dims, s->shape[f], x->rank))
 				fill(x->dtype, x->pad, to, n);
 			if (dims && l->layout.raw[f] != l->layout.offset[f])
-				spread(row_at(l, s, l->layout.raw[f], f, row, x->bytes), dims, to, s->shape[f], x->rank, size);
+				spread(row_at(l, s, l->layout.raw[f], f, row, x->bytes), dims, to,
+				       s->shape[f], x->rank, size);
 		}
 	}
 }

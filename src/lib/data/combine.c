@@ -132,7 +132,8 @@ static struct parts *parts_new(int n, const char *call)
 	}
 	if (p && p->set && p->first)
 		return p;
-	yk_fail(n < 1 ? YOKE_EINVAL : YOKE_ENOMEM, n < 1 ? "%s: needs at least one dataset" : "%s: no memory", call);
+	yk_fail(n < 1 ? YOKE_EINVAL : YOKE_ENOMEM,
+		n < 1 ? "%s: needs at least one dataset" : "%s: no memory", call);
 	if (p)
 		parts_free(p);
 	return NULL;
@@ -141,20 +142,25 @@ static struct parts *parts_new(int n, const char *call)
 static int same_fields(const yoke_dataset *a, const yoke_dataset *b, const char *call)
 {
 	if (a->fields != b->fields)
-		return yk_fail(YOKE_EINVAL, "%s: %s has %d fields, %s %d", call, a->name, a->fields, b->name, b->fields);
+		return yk_fail(YOKE_EINVAL, "%s: %s has %d fields, %s %d", call, a->name, a->fields,
+			       b->name, b->fields);
 	for (int i = 0; i < a->fields; i++) {
 		const struct yk_field *x = &a->field[i], *y = &b->field[i];
 		const size_t bytes = sizeof x->dims[0] * (size_t)x->rank;
 		if (strcmp(x->name, y->name))
-			return yk_fail(YOKE_EINVAL, "%s: field %d of %s is %s, of %s %s", call, i, a->name, x->name,
-				       b->name, y->name);
+			return yk_fail(YOKE_EINVAL, "%s: field %d of %s is %s, of %s %s", call, i,
+				       a->name, x->name, b->name, y->name);
 		if (x->dtype != y->dtype)
-			return yk_fail(YOKE_EDTYPE, "%s: field %s is %s in %s and %s in %s", call, x->name,
-				       yoke_dtype_name(x->dtype), a->name, yoke_dtype_name(y->dtype), b->name);
-		if (x->rank != y->rank || memcmp(x->dims, y->dims, bytes) || memcmp(x->multiple, y->multiple, bytes) ||
+			return yk_fail(YOKE_EDTYPE, "%s: field %s is %s in %s and %s in %s", call,
+				       x->name, yoke_dtype_name(x->dtype), a->name,
+				       yoke_dtype_name(y->dtype), b->name);
+		if (x->rank != y->rank || memcmp(x->dims, y->dims, bytes) ||
+		    memcmp(x->multiple, y->multiple, bytes) ||
 		    !(x->pad == y->pad || (isnan(x->pad) && isnan(y->pad))))
-			return yk_fail(YOKE_ESHAPE, "%s: field %s has other dims, multiples or pad in %s than in %s", call,
-				       x->name, a->name, b->name);
+			return yk_fail(
+				YOKE_ESHAPE,
+				"%s: field %s has other dims, multiples or pad in %s than in %s",
+				call, x->name, a->name, b->name);
 	}
 	return 0;
 }
@@ -178,9 +184,13 @@ static yoke_dataset *parts_set(struct parts *p, int64_t count, int64_t chunk, ui
 	yoke_dataset *d = NULL;
 	for (int i = 0; i < p->n; i++)
 		hash = yk_hash_numbers(&p->set[i]->fingerprint, sizeof hash, 1, hash);
-	d = yk_dataset_like(p->set[0], &(struct yoke_dataset_options){
-		.name = p->set[0]->name, .count = count, .read = parts_read, .chunk = chunk, .arg = p,
-		.free_fn = parts_free, .fingerprint = hash });
+	d = yk_dataset_like(p->set[0], &(struct yoke_dataset_options){ .name = p->set[0]->name,
+								       .count = count,
+								       .read = parts_read,
+								       .chunk = chunk,
+								       .arg = p,
+								       .free_fn = parts_free,
+								       .fingerprint = hash });
 	if (!d)
 		parts_free(p);
 	return d;
@@ -211,7 +221,8 @@ static int shares(struct parts *p, size_t n, const double *weight, int64_t count
 	int64_t left = count;
 	for (int i = 0; i < p->n; i++) {
 		if (!weight || !(weight[i] > 0) || isinf(weight[i]))
-			return yk_fail(YOKE_EINVAL, "dataset_mix: %s: its weight must be positive and finite",
+			return yk_fail(YOKE_EINVAL,
+				       "dataset_mix: %s: its weight must be positive and finite",
 				       p->set[i]->name);
 		sum += weight[i];
 	}
@@ -239,7 +250,8 @@ static int shares(struct parts *p, size_t n, const double *weight, int64_t count
 	return 0;
 }
 
-yoke_dataset *yoke_dataset_mix(int n, yoke_dataset *const *set, const double *weight, int64_t count, uint64_t seed)
+yoke_dataset *yoke_dataset_mix(int n, yoke_dataset *const *set, const double *weight, int64_t count,
+			       uint64_t seed)
 {
 	struct parts *p = parts_new(n, "dataset_mix");
 	if (!p)
@@ -248,40 +260,46 @@ yoke_dataset *yoke_dataset_mix(int n, yoke_dataset *const *set, const double *we
 	p->place = place_mix;
 	int e = parts_take(p, n, set, "dataset_mix");
 	if (e == 0 && (count < 1 || count > (int64_t)1 << 53))
-		e = yk_fail(YOKE_EINVAL, "dataset_mix: count %lld: must be 1 to 2^53", (long long)count);
+		e = yk_fail(YOKE_EINVAL, "dataset_mix: count %lld: must be 1 to 2^53",
+			    (long long)count);
 	if (e == 0)
 		e = shares(p, (size_t)n, weight, count);
 	if (e < 0) {
 		parts_free(p);
 		return NULL;
 	}
-	return parts_set(p, count, 1, yk_hash_numbers(p->first, sizeof *p->first, (size_t)n + 1, seed));
+	return parts_set(p, count, 1,
+			 yk_hash_numbers(p->first, sizeof *p->first, (size_t)n + 1, seed));
 }
 
 static int subset_take(struct parts *p, int64_t first, int64_t count, const int64_t *number)
 {
 	const yoke_dataset *d = p->set[0];
 	if (count < 1 || count > INT64_MAX / 8)
-		return yk_fail(YOKE_EINVAL, "dataset_subset: %s: %lld samples; must be 1 or more", d->name,
-			       (long long)count);
+		return yk_fail(YOKE_EINVAL, "dataset_subset: %s: %lld samples; must be 1 or more",
+			       d->name, (long long)count);
 	if (!number && (first < 0 || first > d->count - count))
-		return yk_fail(YOKE_ERANGE, "dataset_subset: %s: samples %lld to %lld of %lld", d->name,
-			       (long long)first, (long long)(first + count - 1), (long long)d->count);
+		return yk_fail(YOKE_ERANGE, "dataset_subset: %s: samples %lld to %lld of %lld",
+			       d->name, (long long)first, (long long)(first + count - 1),
+			       (long long)d->count);
 	for (int64_t i = 0; number && i < count; i++)
 		if (number[i] < 0 || number[i] >= d->count)
-			return yk_fail(YOKE_ERANGE, "dataset_subset: %s: there is no sample %lld of %lld", d->name,
-				       (long long)number[i], (long long)d->count);
+			return yk_fail(YOKE_ERANGE,
+				       "dataset_subset: %s: there is no sample %lld of %lld",
+				       d->name, (long long)number[i], (long long)d->count);
 	p->first[0] = number ? 0 : first;
 	if (!number)
 		return 0;
 	p->number = malloc(sizeof *number * (size_t)count);
 	if (!p->number)
-		return yk_fail(YOKE_ENOMEM, "dataset_subset: %s: no memory for %lld numbers", d->name, (long long)count);
+		return yk_fail(YOKE_ENOMEM, "dataset_subset: %s: no memory for %lld numbers",
+			       d->name, (long long)count);
 	memcpy(p->number, number, sizeof *number * (size_t)count);
 	return 0;
 }
 
-yoke_dataset *yoke_dataset_subset(yoke_dataset *d, int64_t first, int64_t count, const int64_t *number)
+yoke_dataset *yoke_dataset_subset(yoke_dataset *d, int64_t first, int64_t count,
+				  const int64_t *number)
 {
 	struct parts *p = parts_new(1, "dataset_subset");
 	if (!p)
@@ -295,7 +313,9 @@ yoke_dataset *yoke_dataset_subset(yoke_dataset *d, int64_t first, int64_t count,
 		return NULL;
 	}
 	const uint64_t hash = yk_hash_numbers(p->first, sizeof *p->first, 1, 2);
-	return parts_set(p, count, d->chunk, number ? yk_hash_numbers(number, sizeof *number, (size_t)count, hash) : hash);
+	return parts_set(p, count, d->chunk,
+			 number ? yk_hash_numbers(number, sizeof *number, (size_t)count, hash) :
+				  hash);
 }
 
 // ---- map ----
@@ -340,7 +360,9 @@ static int map_read(void *arg, int64_t n, struct yoke_item *const *s)
 	unsigned char *room = NULL;
 	void **to = calloc((size_t)fields, sizeof *to);
 	int64_t (*dims)[YOKE_MAX_RANK] = calloc((size_t)fields, sizeof *dims);
-	int e = to && dims && (!m->room || posix_memalign((void **)&room, 64, m->room) == 0) ? 0 : YOKE_ENOMEM;
+	int e = to && dims && (!m->room || posix_memalign((void **)&room, 64, m->room) == 0) ?
+			0 :
+			YOKE_ENOMEM;
 	size_t at = 0;
 	for (int f = 0; f < fields && room && e == 0; f++) {
 		to[f] = room + at;
@@ -364,24 +386,33 @@ static int map_room(struct map *m)
 {
 	for (int f = 0; f < m->from->fields; f++)
 		if (__builtin_add_overflow(m->room, rounded(m->from->field[f].bytes), &m->room))
-			return yk_fail(YOKE_ERANGE, "dataset_map: %s: a sample does not fit in memory",
+			return yk_fail(YOKE_ERANGE,
+				       "dataset_map: %s: a sample does not fit in memory",
 				       m->from->name);
 	return 0;
 }
 
-yoke_dataset *yoke_dataset_map(yoke_dataset *d, int fields, const struct yoke_field *field, yoke_map_fn *fn, void *arg,
-			       void (*free_fn)(void *arg))
+yoke_dataset *yoke_dataset_map(yoke_dataset *d, int fields, const struct yoke_field *field,
+			       yoke_map_fn *fn, void *arg, void (*free_fn)(void *arg))
 {
 	struct map *m = d && fn ? calloc(1, sizeof *m) : NULL;
 	if (!m) {
-		yk_fail(d && fn ? YOKE_ENOMEM : YOKE_EINVAL, "dataset_map: %s", d && fn ? "no memory" :
-			"needs a dataset and a function");
+		yk_fail(d && fn ? YOKE_ENOMEM : YOKE_EINVAL, "dataset_map: %s",
+			d && fn ? "no memory" : "needs a dataset and a function");
 		return NULL;
 	}
 	*m = (struct map){ .from = yk_dataset_ref(d), .fn = fn, .arg = arg };
-	struct yoke_dataset_options o = { .size = sizeof o, .name = d->name, .count = d->count, .read = map_read,
-					  .chunk = d->chunk, .arg = m, .free_fn = map_free, .fields = fields,
-					  .field = field, .fingerprint = yk_hash_numbers(&d->fingerprint, 8, 1, 3) };
+	struct yoke_dataset_options o = { .size = sizeof o,
+					  .name = d->name,
+					  .count = d->count,
+					  .read = map_read,
+					  .chunk = d->chunk,
+					  .arg = m,
+					  .free_fn = map_free,
+					  .fields = fields,
+					  .field = field,
+					  .fingerprint =
+						  yk_hash_numbers(&d->fingerprint, 8, 1, 3) };
 	yoke_dataset *to = NULL;
 	if (fields == 0)
 		to = yk_dataset_like(d, &o);

@@ -84,7 +84,8 @@ static inline int eight_digits(const char *s, uint64_t *number)
 // Appends the digits at *s to a number; returns their count.
 static inline int take_digits(const char **s, uint64_t *number)
 {
-	static const uint64_t ten[9] = { 1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000 };
+	static const uint64_t ten[9] = { 1,      10,      100,      1000,     10000,
+					 100000, 1000000, 10000000, 100000000 };
 	const char *first = *s;
 	uint64_t x;
 	int n;
@@ -102,8 +103,9 @@ static inline int take_digits(const char **s, uint64_t *number)
 static const char *simple_number(const char *s, double *to)
 {
 	enum { MAX_TEN = 22, MAX_DIGITS = 19 };
-	static const double ten[MAX_TEN + 1] = { 1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13,
-						  1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22 };
+	static const double ten[MAX_TEN + 1] = { 1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+						 1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
+						 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22 };
 	const bool minus = *s == '-';
 	uint64_t m = 0, power = 0;
 	s += minus;
@@ -134,13 +136,13 @@ static const char *simple_number(const char *s, double *to)
 
 static int refuse(const struct table *t, int64_t record, uint64_t at, const char *why)
 {
-	return yk_fail(YOKE_EFORMAT, "%s: record %lld, at byte %llu: %s", t->lines.path, (long long)record + 1,
-		       (unsigned long long)at, why);
+	return yk_fail(YOKE_EFORMAT, "%s: record %lld, at byte %llu: %s", t->lines.path,
+		       (long long)record + 1, (unsigned long long)at, why);
 }
 
 // Splits a record into cells in place; *n is their number, of which at most `max` are stored.
-static int split(const struct table *t, int64_t record, uint64_t at, char *text, size_t bytes, struct cell *to, int max,
-		 int *n)
+static int split(const struct table *t, int64_t record, uint64_t at, char *text, size_t bytes,
+		 struct cell *to, int max, int *n)
 {
 	const char sep = t->lines.separator;
 	char *from = text, *end = text + bytes;
@@ -155,7 +157,9 @@ static int split(const struct table *t, int64_t record, uint64_t at, char *text,
 					break;
 			}
 			if (from < end && *from != sep)
-				return refuse(t, record, at, "unexpected characters between a closing quote and the next cell");
+				return refuse(
+					t, record, at,
+					"unexpected characters between a closing quote and the next cell");
 		} else {
 			while (from < end && *from != sep)
 				from++;
@@ -174,7 +178,8 @@ static int split(const struct table *t, int64_t record, uint64_t at, char *text,
 }
 
 // The cells of a record; their number must be that of the columns.
-static int cells_of(const struct table *t, int64_t record, uint64_t at, char *text, size_t bytes, struct cell *cells)
+static int cells_of(const struct table *t, int64_t record, uint64_t at, char *text, size_t bytes,
+		    struct cell *cells)
 {
 	char why[120];
 	int n, e = split(t, record, at, text, bytes, cells, t->width, &n);
@@ -185,29 +190,36 @@ static int cells_of(const struct table *t, int64_t record, uint64_t at, char *te
 	return e;
 }
 
-static int number(const struct table *t, int64_t record, const struct column *c, const struct cell *cell, double *to)
+static int number(const struct table *t, int64_t record, const struct column *c,
+		  const struct cell *cell, double *to)
 {
 	char why[280];
 	if (simple_number(cell->text, to) == cell->text + cell->bytes)
 		return 0;
 	if (strlen(cell->text) != cell->bytes || !yk_number_or_nan(cell->text, to))
-		snprintf(why, sizeof why, "column %.60s: '%.60s' is not a decimal number in the range of f64", c->name, cell->text);
+		snprintf(why, sizeof why,
+			 "column %.60s: '%.60s' is not a decimal number in the range of f64",
+			 c->name, cell->text);
 	else if (c->kind == NUMBER && isfinite(*to) && !isfinite((float)*to))
-		snprintf(why, sizeof why, "column %.60s: '%.60s' is outside the range of f32; columns=%.60s:f64 reads it", c->name, cell->text,
-			 c->name);
+		snprintf(
+			why, sizeof why,
+			"column %.60s: '%.60s' is outside the range of f32; columns=%.60s:f64 reads it",
+			c->name, cell->text, c->name);
 	else
 		return 0;
-	return yk_fail(YOKE_EFORMAT, "%s: record %lld: %s", t->lines.path, (long long)record + 1, why);
+	return yk_fail(YOKE_EFORMAT, "%s: record %lld: %s", t->lines.path, (long long)record + 1,
+		       why);
 }
 
-static int utf8(const struct table *t, int64_t record, const struct column *c, const struct cell *cell)
+static int utf8(const struct table *t, int64_t record, const struct column *c,
+		const struct cell *cell)
 {
 	const unsigned char *s = (const unsigned char *)cell->text, *end = s + cell->bytes;
 	while (s < end) {
 		const int n = *s < 128 ? 1 : yk_utf8(s, end);
 		if (!n)
-			return yk_fail(YOKE_EFORMAT, "%s: record %lld: column %.60s is not UTF-8", t->lines.path,
-				       (long long)record + 1, c->name);
+			return yk_fail(YOKE_EFORMAT, "%s: record %lld: column %.60s is not UTF-8",
+				       t->lines.path, (long long)record + 1, c->name);
 		s += n;
 	}
 	return 0;
@@ -228,7 +240,8 @@ static inline void put_number(const struct column *c, double x, void *to)
 
 // Fast path for a record of simple numbers, parsed in one scan.  false: use the general parser,
 // which also reports errors.
-static bool plain_record(const struct table *t, const char *from, const char *end, const struct yoke_item *s)
+static bool plain_record(const struct table *t, const char *from, const char *end,
+			 const struct yoke_item *s)
 {
 	const char sep = t->lines.separator;
 	for (int i = 0; i < t->width; i++, from++) {
@@ -246,7 +259,8 @@ static bool plain_record(const struct table *t, const char *from, const char *en
 	return true;
 }
 
-static int fill_cell(const struct table *t, int64_t record, int k, const struct cell *cell, struct yoke_item *s)
+static int fill_cell(const struct table *t, int64_t record, int k, const struct cell *cell,
+		     struct yoke_item *s)
 {
 	const struct column *c = &t->column[k];
 	double x = 0;
@@ -256,19 +270,22 @@ static int fill_cell(const struct table *t, int64_t record, int k, const struct 
 		memcpy(s->to[k], cell->text, cell->bytes);
 		s->dims[k][0] = (int64_t)cell->bytes;
 	} else if (c->kind == CATEGORY) {
-		char *const *at = !c->labels ? NULL : bsearch(&cell->text, c->label, c->labels, sizeof *c->label, by_text);
+		char *const *at = !c->labels ? NULL :
+					       bsearch(&cell->text, c->label, c->labels,
+						       sizeof *c->label, by_text);
 		if (at)
 			*(int32_t *)s->to[k] = (int32_t)(at - c->label);
 		else
-			e = yk_fail(YOKE_EIO, "%s: record %lld: changed while it was being read", t->lines.path,
-				    (long long)record + 1);
+			e = yk_fail(YOKE_EIO, "%s: record %lld: changed while it was being read",
+				    t->lines.path, (long long)record + 1);
 	} else if ((e = number(t, record, c, cell, &x)) == 0) {
 		put_number(c, x, s->to[k]);
 	}
 	return e;
 }
 
-static int read_row(const struct table *t, struct yk_lines_reader *r, struct cell *cells, struct yoke_item *s)
+static int read_row(const struct table *t, struct yk_lines_reader *r, struct cell *cells,
+		    struct yoke_item *s)
 {
 	const int64_t record = s->number + t->first;
 	char *text;
@@ -317,7 +334,8 @@ static int read_names(struct table *t)
 	double x;
 	if (t->lines.count <= t->first)
 		return yk_fail(YOKE_EFORMAT, "%s: %s", t->lines.path,
-			       t->first ? "needs a header record and at least one data record" : "has no records");
+			       t->first ? "needs a header record and at least one data record" :
+					  "has no records");
 	if ((e = yk_lines_read(&t->lines, &r, 0, &text, &bytes, &at)) < 0) {
 		yk_lines_reader_fini(&r);
 		return e;
@@ -327,7 +345,8 @@ static int read_names(struct table *t)
 		max += text[i] == t->lines.separator;
 	struct cell *cells = calloc(max, sizeof *cells);
 	t->names = calloc(max, sizeof *t->names);
-	e = cells && t->names ? split(t, 0, at, text, bytes, cells, (int)max, &n) : no_memory(t->lines.path);
+	e = cells && t->names ? split(t, 0, at, text, bytes, cells, (int)max, &n) :
+				no_memory(t->lines.path);
 	for (int i = 0; i < n && e == 0; i++) {
 		if (t->first)
 			t->names[i] = strdup(cells[i].text);
@@ -338,7 +357,9 @@ static int read_names(struct table *t)
 		t->width = i + 1;
 	}
 	if (e == 0 && t->first && numbers == n)
-		yk_warn("data", "%s: the names of all columns are numbers; header=0 reads the first record as data", t->lines.path);
+		yk_warn("data",
+			"%s: the names of all columns are numbers; header=0 reads the first record as data",
+			t->lines.path);
 	free(cells);
 	yk_lines_reader_fini(&r);
 	return e;
@@ -365,13 +386,16 @@ static int choose_column(struct table *t, const char *name, const char *kind)
 		while (k < KINDS && strcmp(kind, kind_name[k]))
 			k++;
 		if (k == KINDS)
-			return yk_fail(YOKE_EINVAL, "%s: columns=: %s:%s: must be number, f32, f64, category or text", t->lines.path,
-				       name, kind);
+			return yk_fail(
+				YOKE_EINVAL,
+				"%s: columns=: %s:%s: must be number, f32, f64, category or text",
+				t->lines.path, name, kind);
 	}
 	return add_column(t, name, (enum kind)k);
 }
 
-// Removes the quotes of a name in place; returns the text after the closing quote, NULL: it is missing.
+// Removes the quotes of a name in place; returns the text after the closing quote, NULL: it is
+// missing.
 static char *unquote(char *name)
 {
 	char *put = name, *at = name + 1;
@@ -397,9 +421,12 @@ static int choose_next(struct table *t, char **rest)
 	}
 	char *end = unquote(name);
 	if (!end)
-		return yk_fail(YOKE_EINVAL, "%s: columns=: a quote is not closed: %s", t->lines.path, name);
+		return yk_fail(YOKE_EINVAL, "%s: columns=: a quote is not closed: %s",
+			       t->lines.path, name);
 	if (*end && *end != ':' && *end != ',')
-		return yk_fail(YOKE_EINVAL, "%s: columns=: unexpected '%.20s' after the name \"%s\"", t->lines.path, end, name);
+		return yk_fail(YOKE_EINVAL,
+			       "%s: columns=: unexpected '%.20s' after the name \"%s\"",
+			       t->lines.path, end, name);
 	*rest = end;
 	kind = strsep(rest, ",");
 	return choose_column(t, name, *kind ? kind + 1 : NULL);
@@ -444,12 +471,15 @@ static int find_fields(struct table *t)
 static int add_label(const struct table *t, struct column *c, const struct cell *cell)
 {
 	if (strlen(cell->text) != cell->bytes)
-		return yk_fail(YOKE_EFORMAT, "%s: column %s: a category contains a NUL byte", t->lines.path, c->name);
+		return yk_fail(YOKE_EFORMAT, "%s: column %s: a category contains a NUL byte",
+			       t->lines.path, c->name);
 	if (c->labels && bsearch(&cell->text, c->label, c->labels, sizeof *c->label, by_text))
 		return 0;
 	if (c->labels == MAX_LABELS)
-		return yk_fail(YOKE_ERANGE, "%s: column %s: has more than %d different categories; read it as text", t->lines.path,
-			       c->name, MAX_LABELS);
+		return yk_fail(
+			YOKE_ERANGE,
+			"%s: column %s: has more than %d different categories; read it as text",
+			t->lines.path, c->name, MAX_LABELS);
 	if (yk_grow(&c->label, &c->cap, c->labels + 1, sizeof *c->label) < 0)
 		return no_memory(t->lines.path);
 	size_t at = c->labels; // insertion point that keeps labels sorted
@@ -478,7 +508,8 @@ static int find_labels(struct table *t)
 		if ((e = yk_lines_read(&t->lines, &r, i, &text, &bytes, &at)) == 0)
 			e = cells_of(t, i, at, text, bytes, cells);
 		for (int k = 0; k < t->n && e == 0; k++)
-			if (t->column[k].kind == CATEGORY && !(e = utf8(t, i, &t->column[k], &cells[t->column[k].at])))
+			if (t->column[k].kind == CATEGORY &&
+			    !(e = utf8(t, i, &t->column[k], &cells[t->column[k].at])))
 				e = add_label(t, &t->column[k], &cells[t->column[k].at]);
 	}
 	yk_lines_reader_fini(&r);
@@ -502,7 +533,9 @@ static yoke_dataset *make_set(struct table *t)
 	}
 	for (int k = 0; k < t->n; k++) {
 		const struct column *c = &t->column[k];
-		field[k] = (struct yoke_field){ .size = sizeof *field, .name = c->name, .dtype = dtype[c->kind] };
+		field[k] = (struct yoke_field){ .size = sizeof *field,
+						.name = c->name,
+						.dtype = dtype[c->kind] };
 		if (c->kind != TEXT)
 			continue;
 		field[k].rank = 1;
@@ -510,8 +543,15 @@ static yoke_dataset *make_set(struct table *t)
 		field[k].multiple[0] = 16;
 	}
 	yoke_dataset *d = yoke_dataset_new(&(struct yoke_dataset_options){
-		.size = sizeof(struct yoke_dataset_options), .name = t->lines.path, .count = t->lines.count - t->first,
-		.fields = t->n, .field = field, .read = read_rows, .chunk = 64, .arg = t, .free_fn = table_free,
+		.size = sizeof(struct yoke_dataset_options),
+		.name = t->lines.path,
+		.count = t->lines.count - t->first,
+		.fields = t->n,
+		.field = field,
+		.read = read_rows,
+		.chunk = 64,
+		.arg = t,
+		.free_fn = table_free,
 		.fingerprint = t->first ? t->lines.hash : yk_hash("header=0", 8, t->lines.hash) });
 	free(field);
 	if (d)

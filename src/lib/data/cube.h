@@ -54,7 +54,8 @@ struct yk_cube_shape {
 // Makes a dataset with fields x [lines, samples, bands] and weight [lines, samples] of f32, label
 // of u8 and, if sizes differ, size [2] of i32; `read` fills them.  The dataset takes ownership of
 // arg; on failure the caller keeps it.
-yoke_dataset *yk_cube_set(const char *name, int64_t count, const struct yk_cube_shape *, bool label, yoke_read_fn *read, void *arg,
-			  void (*free_fn)(void *), uint64_t fingerprint);
+yoke_dataset *yk_cube_set(const char *name, int64_t count, const struct yk_cube_shape *, bool label,
+			  yoke_read_fn *read, void *arg, void (*free_fn)(void *),
+			  uint64_t fingerprint);
 
 #endif

@@ -40,8 +40,10 @@ static double nanometres(const struct yk_envi *e)
 	static const struct {
 		const char *name;
 		double nm;
-	} unit[] = { { "nanometers", 1 }, { "nanometer", 1 }, { "nm", 1 }, { "micrometers", 1000 }, { "micrometer", 1000 },
-		     { "microns", 1000 }, { "micron", 1000 }, { "um", 1000 }, { "\xc2\xb5m", 1000 }, { "\xce\xbcm", 1000 } };
+	} unit[] = { { "nanometers", 1 },     { "nanometer", 1 },     { "nm", 1 },
+		     { "micrometers", 1000 }, { "micrometer", 1000 }, { "microns", 1000 },
+		     { "micron", 1000 },      { "um", 1000 },         { "\xc2\xb5m", 1000 },
+		     { "\xce\xbcm", 1000 } };
 	double max = 0;
 	for (size_t i = 0; i < sizeof unit / sizeof *unit; i++)
 		if (yk_same_word(e->units, unit[i].name))
@@ -85,7 +87,8 @@ static bool choose_wave(yoke_cube *c, const char **item, const char *list, int *
 	from *= unit != 0 ? unit : last;
 	to *= last;
 	if (!e->wavelength) {
-		*err = yk_fail(YOKE_EINVAL, "%s: bands=%s: its header has no wavelengths", c->path, list);
+		*err = yk_fail(YOKE_EINVAL, "%s: bands=%s: its header has no wavelengths", c->path,
+			       list);
 		return true;
 	}
 	const double scale = nanometres(e), slack = 1e-9 * to;
@@ -99,8 +102,11 @@ static bool choose_wave(yoke_cube *c, const char **item, const char *list, int *
 	if (!range && c->bands < YK_ENVI_BANDS)
 		c->band[c->bands++] = near;
 	if (c->bands == before)
-		*err = yk_fail(YOKE_EINVAL, "%s: bands=%s: no band is between %g and %g nm; the bands are from %g to %g nm", c->path, list, from, to,
-			       e->wavelength[0] * scale, e->wavelength[e->bands - 1] * scale);
+		*err = yk_fail(
+			YOKE_EINVAL,
+			"%s: bands=%s: no band is between %g and %g nm; the bands are from %g to %g nm",
+			c->path, list, from, to, e->wavelength[0] * scale,
+			e->wavelength[e->bands - 1] * scale);
 	return true;
 }
 
@@ -121,12 +127,16 @@ static int choose_listed(yoke_cube *c, const char *list)
 		if (*at == '-' && (at++, !number(&at, &to)))
 			break;
 		if (to < from || to >= c->envi.bands || c->bands + to - from >= YK_ENVI_BANDS)
-			return yk_fail(YOKE_EINVAL, "%s: bands=%s: it has bands 0 to %lld", c->path, list, (long long)c->envi.bands - 1);
+			return yk_fail(YOKE_EINVAL, "%s: bands=%s: it has bands 0 to %lld", c->path,
+				       list, (long long)c->envi.bands - 1);
 		for (; from <= to; from++)
 			c->band[c->bands++] = from;
 	} while (*at == ',' && *++at);
-	return *at || !c->bands ? yk_fail(YOKE_EINVAL, "%s: bands=%s: must be all, good, band numbers (0-9,20) or wavelengths (450nm..900nm)",
-					  c->path, list) : 0;
+	return *at || !c->bands ?
+		       yk_fail(YOKE_EINVAL,
+			       "%s: bands=%s: must be all, good, band numbers (0-9,20) or wavelengths (450nm..900nm)",
+			       c->path, list) :
+		       0;
 }
 
 // bands: all, good, or a list of band numbers and wavelengths.
@@ -134,13 +144,17 @@ static int choose(yoke_cube *c, const char *bands)
 {
 	const bool good = !strcmp(bands, "good");
 	if (good && c->envi.odd_bbl)
-		return yk_fail(YOKE_EINVAL, "%s: bands=good: its bbl does not have one number per band", c->path);
+		return yk_fail(YOKE_EINVAL,
+			       "%s: bands=good: its bbl does not have one number per band",
+			       c->path);
 	if (!good && strcmp(bands, "all"))
 		return choose_listed(c, bands);
 	for (int64_t i = 0; i < c->envi.bands; i++)
 		if (!good || !c->envi.good || c->envi.good[i])
 			c->band[c->bands++] = i;
-	return c->bands ? 0 : yk_fail(YOKE_EINVAL, "%s: bands=good: its bbl marks no band as good", c->path);
+	return c->bands ? 0 :
+			  yk_fail(YOKE_EINVAL, "%s: bands=good: its bbl marks no band as good",
+				  c->path);
 }
 
 // ---- settings ----
@@ -162,8 +176,11 @@ static int take(struct settings *to, const char *word)
 	else if (!strcmp(word, "stack=1") || !strcmp(word, "stack=0"))
 		to->stack = word[6] == '1';
 	else if (strncmp(word, "item=", 5) || !number(&at, &to->item) || *at)
-		return yk_fail(YOKE_EINVAL, "cube_open: '%s' is not a setting; settings are bands=all, good, band numbers (0-9,20) or wavelengths; variable=; item=; "
-			       "stack=", word);
+		return yk_fail(
+			YOKE_EINVAL,
+			"cube_open: '%s' is not a setting; settings are bands=all, good, band numbers (0-9,20) or wavelengths; variable=; item=; "
+			"stack=",
+			word);
 	return 0;
 }
 
@@ -193,12 +210,16 @@ static int try_data(yoke_cube *c, const char *path)
 		return yk_fail(YOKE_ENOMEM, "cube_open: no memory");
 	c->fd = yk_file_open(path, &bytes);
 	if (c->fd >= 0 && (bytes < c->envi.offset || bytes - c->envi.offset < c->envi.bytes))
-		return yk_fail(YOKE_EFORMAT, "%s: its header describes %llu bytes from byte %llu, but the file has %llu bytes", path,
-			       (unsigned long long)c->envi.bytes, (unsigned long long)c->envi.offset, (unsigned long long)bytes);
+		return yk_fail(
+			YOKE_EFORMAT,
+			"%s: its header describes %llu bytes from byte %llu, but the file has %llu bytes",
+			path, (unsigned long long)c->envi.bytes, (unsigned long long)c->envi.offset,
+			(unsigned long long)bytes);
 	return c->fd < 0 ? c->fd : 1;
 }
 
-static const char *const data_suffix[] = { "", ".img", ".dat", ".raw", ".bin", ".bsq", ".bil", ".bip" };
+static const char *const data_suffix[] = { "",     ".img", ".dat", ".raw",
+					   ".bin", ".bsq", ".bil", ".bip" };
 #define SUFFIXES (sizeof data_suffix / sizeof *data_suffix)
 
 static bool is_known(const char *suffix)
@@ -215,14 +236,16 @@ static int find_data(yoke_cube *c)
 {
 	const char *slash = strrchr(c->path, '/'), *name = slash ? slash + 1 : c->path;
 	const size_t stem = strlen(name) - 4;
-	char *folder = slash ? strndup(c->path, (size_t)(slash - c->path) + 1) : strdup(""), *found[2] = { NULL, NULL };
+	char *folder = slash ? strndup(c->path, (size_t)(slash - c->path) + 1) : strdup(""),
+	     *found[2] = { NULL, NULL };
 	DIR *dir = folder ? opendir(*folder ? folder : ".") : NULL;
 	int known = 0, other = 0, err = folder ? 0 : yk_fail(YOKE_ENOMEM, "cube_open: no memory");
 	for (struct dirent *d; dir && !err && (d = readdir(dir));) {
 		const char *suffix = d->d_name + stem;
 		struct stat st;
-		if (strlen(d->d_name) < stem || !yk_same_words(d->d_name, name, stem) || (*suffix && *suffix != '.') ||
-		    (*suffix && strchr(suffix + 1, '.')) || yk_same_word(suffix, ".hdr") || fstatat(dirfd(dir), d->d_name, &st, 0) ||
+		if (strlen(d->d_name) < stem || !yk_same_words(d->d_name, name, stem) ||
+		    (*suffix && *suffix != '.') || (*suffix && strchr(suffix + 1, '.')) ||
+		    yk_same_word(suffix, ".hdr") || fstatat(dirfd(dir), d->d_name, &st, 0) ||
 		    !S_ISREG(st.st_mode))
 			continue;
 		const bool is = is_known(suffix);
@@ -240,8 +263,10 @@ static int find_data(yoke_cube *c)
 	if (dir)
 		closedir(dir);
 	if (!err && !known && other > 1)
-		err = yk_fail(YOKE_ENOENT, "%s: %s and %d other files could be its data; name the right one .img", c->path, found[0],
-			      other - 1);
+		err = yk_fail(
+			YOKE_ENOENT,
+			"%s: %s and %d other files could be its data; name the right one .img",
+			c->path, found[0], other - 1);
 	else if (!err && known + other)
 		err = try_data(c, found[known > 0]);
 	free(found[0]);
@@ -309,20 +334,33 @@ static int open_npy(yoke_cube *c, const struct settings *s)
 	const int64_t *dims = n.dims + stack;
 	const int rank = n.rank - stack;
 	if ((rank != 3 && rank != 2) || (stack && n.fortran))
-		return yk_fail(YOKE_EUNSUPPORTED, "%s: a cube is [lines,samples,bands] or [cubes,lines,samples,bands], the latter in C's order",
-			       c->path);
-	c->envi = (struct yk_envi){ .lines = dims[0], .samples = dims[1], .bands = rank == 3 ? dims[2] : 1,
-				    .type = yk_envi_type_named(n.element->name), .interleave = YK_BIP, .big = n.big,
-				    .offset = n.offset, .scale = 1, .ignore = NAN };
+		return yk_fail(
+			YOKE_EUNSUPPORTED,
+			"%s: a cube is [lines,samples,bands] or [cubes,lines,samples,bands], the latter in C's order",
+			c->path);
+	c->envi = (struct yk_envi){ .lines = dims[0],
+				    .samples = dims[1],
+				    .bands = rank == 3 ? dims[2] : 1,
+				    .type = yk_envi_type_named(n.element->name),
+				    .interleave = YK_BIP,
+				    .big = n.big,
+				    .offset = n.offset,
+				    .scale = 1,
+				    .ignore = NAN };
 	c->columns = n.fortran;
 	c->stack = stack;
 	c->items = stack ? n.dims[0] : 1;
 	if (!c->envi.type && n.element->kind == 'b')
 		c->envi.type = yk_envi_type_named("u8");
-	if (!c->envi.type || c->envi.bands > YK_ENVI_BANDS || c->envi.lines > INT32_MAX || c->envi.samples > INT32_MAX)
-		return yk_fail(YOKE_EUNSUPPORTED, "%s: elements are %s, with %lld bands; cubes are u8 i16 i32 f32 f64 u16 u32 i64 or u64 and "
-			       "have up to %d", c->path, n.element->name, (long long)c->envi.bands, YK_ENVI_BANDS);
-	c->envi.bytes = (uint64_t)(c->envi.lines * c->envi.samples * c->envi.bands) * (uint64_t)c->envi.type->width;
+	if (!c->envi.type || c->envi.bands > YK_ENVI_BANDS || c->envi.lines > INT32_MAX ||
+	    c->envi.samples > INT32_MAX)
+		return yk_fail(
+			YOKE_EUNSUPPORTED,
+			"%s: elements are %s, with %lld bands; cubes are u8 i16 i32 f32 f64 u16 u32 i64 or u64 and "
+			"have up to %d",
+			c->path, n.element->name, (long long)c->envi.bands, YK_ENVI_BANDS);
+	c->envi.bytes = (uint64_t)(c->envi.lines * c->envi.samples * c->envi.bands) *
+			(uint64_t)c->envi.type->width;
 	return 0;
 }
 
@@ -334,7 +372,8 @@ static int open_any(yoke_cube *c, const struct settings *s)
 		return open_npy(c, s);
 	if (yk_ends_with(c->path, ".mat"))
 		return yk_mat_open(c, s->variable);
-	return yk_fail(YOKE_EINVAL, "%s: a cube is an ENVI header, .hdr, or a .npy or .mat file", c->path);
+	return yk_fail(YOKE_EINVAL, "%s: a cube is an ENVI header, .hdr, or a .npy or .mat file",
+		       c->path);
 }
 
 // Copies the values of the selected bands out of an array of all bands; NULL stays NULL.
@@ -365,7 +404,8 @@ yoke_cube *yoke_cube_open(const char *path, const char *settings)
 	if (!err)
 		err = open_any(c, &s);
 	if (!err && s.item >= c->items)
-		err = yk_fail(YOKE_EINVAL, "%s: item=%lld: it has %lld", c->path, (long long)s.item, (long long)c->items);
+		err = yk_fail(YOKE_EINVAL, "%s: item=%lld: it has %lld", c->path, (long long)s.item,
+			      (long long)c->items);
 	if (!err)
 		c->envi.offset += (uint64_t)s.item * c->envi.bytes;
 	if (!err && !(c->band = malloc((size_t)YK_ENVI_BANDS * sizeof *c->band)))
@@ -411,9 +451,24 @@ int yoke_cube_info(const yoke_cube *c, struct yoke_cube_info *to)
 	if (err)
 		return err;
 	const struct yk_envi *e = &c->envi;
-	const struct yoke_cube_info i = { sizeof i, e->lines, e->samples, c->bands, e->type->name,
-				    c->columns ? "columns" : yk_interleave_names[e->interleave], e->big, e->offset, e->scale, e->ignore,
-				    c->wavelength, c->data, c->items, c->stack, *e->units ? e->units : NULL, e->scene,
-				    e->gain || e->shift, c->variable };
+	const struct yoke_cube_info i = { sizeof i,
+					  e->lines,
+					  e->samples,
+					  c->bands,
+					  e->type->name,
+					  c->columns ? "columns" :
+						       yk_interleave_names[e->interleave],
+					  e->big,
+					  e->offset,
+					  e->scale,
+					  e->ignore,
+					  c->wavelength,
+					  c->data,
+					  c->items,
+					  c->stack,
+					  *e->units ? e->units : NULL,
+					  e->scene,
+					  e->gain || e->shift,
+					  c->variable };
 	return yk_sized_write(to, sizeof i, &i, "cube_info", "yoke_cube_info");
 }

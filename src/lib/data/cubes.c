@@ -52,12 +52,14 @@ static void files_free(void *arg)
 
 // Opens the file of a cube, a label or a mask; bands is 1 for the latter two.  ESHAPE: its size has
 // changed since the set was opened.
-static yoke_cube *open_same(const struct source *s, const char *path, const char *settings, int64_t bands)
+static yoke_cube *open_same(const struct source *s, const char *path, const char *settings,
+			    int64_t bands)
 {
 	struct yoke_cube_info i = { .size = sizeof i };
 	const bool cube = path == s->path;
 	char *words;
-	if (asprintf(&words, "%s%s item=%lld", settings, !cube && s->stack ? " stack=1" : "", (long long)s->item) < 0) {
+	if (asprintf(&words, "%s%s item=%lld", settings, !cube && s->stack ? " stack=1" : "",
+		     (long long)s->item) < 0) {
 		yk_fail(YOKE_ENOMEM, "%s: no memory", path);
 		return NULL;
 	}
@@ -69,12 +71,16 @@ static yoke_cube *open_same(const struct source *s, const char *path, const char
 	if (i.lines == s->lines && i.samples == s->samples && i.bands == bands)
 		return c;
 	if (cube)
-		yk_fail(YOKE_ESHAPE, "%s: has changed: it is now %lld x %lld x %lld and was %lld x %lld x %lld", path, (long long)i.lines,
-			(long long)i.samples, (long long)i.bands, (long long)s->lines, (long long)s->samples, (long long)bands);
+		yk_fail(YOKE_ESHAPE,
+			"%s: has changed: it is now %lld x %lld x %lld and was %lld x %lld x %lld",
+			path, (long long)i.lines, (long long)i.samples, (long long)i.bands,
+			(long long)s->lines, (long long)s->samples, (long long)bands);
 	else
-		yk_fail(YOKE_ESHAPE, "%s: is %lld x %lld x %lld; must be %lld x %lld x 1, as %s has %lld lines and %lld samples", path,
-			(long long)i.lines, (long long)i.samples, (long long)i.bands, (long long)s->lines, (long long)s->samples, s->path,
-			(long long)s->lines, (long long)s->samples);
+		yk_fail(YOKE_ESHAPE,
+			"%s: is %lld x %lld x %lld; must be %lld x %lld x 1, as %s has %lld lines and %lld samples",
+			path, (long long)i.lines, (long long)i.samples, (long long)i.bands,
+			(long long)s->lines, (long long)s->samples, s->path, (long long)s->lines,
+			(long long)s->samples);
 	yoke_cube_free(c);
 	return NULL;
 }
@@ -92,20 +98,25 @@ static bool all_finite(const float *x, int64_t n)
 
 // Reads a one-band image: flags pixels that are nonzero, and pixels that are not the ignore value.
 // ERANGE: a pixel with weight is NaN or infinite or, in a mask, negative.
-static int read_picture(const struct source *s, const char *path, bool mask, const float *weight, uint8_t *to, uint8_t *known)
+static int read_picture(const struct source *s, const char *path, bool mask, const float *weight,
+			uint8_t *to, uint8_t *known)
 {
 	const int64_t n = s->lines * s->samples;
 	yoke_cube *c = open_same(s, path, "", 1);
 	float *x = c ? malloc(2 * (size_t)n * sizeof *x) : NULL;
-	int err = !c ? yk_error_last() : x ? yoke_cube_read(c, x, x + n) : yk_fail(YOKE_ENOMEM, "%s: no memory", path);
+	int err = !c ? yk_error_last() :
+		  x  ? yoke_cube_read(c, x, x + n) :
+		       yk_fail(YOKE_ENOMEM, "%s: no memory", path);
 	for (int64_t i = 0; i < n && !err; i++) {
 		known[i] = x[n + i] != 0;
 		to[i] = known[i] && all_finite(x + i, 1) && x[i] != 0;
 		if (known[i] && weight[i] != 0 && (!all_finite(x + i, 1) || (mask && x[i] < 0)))
-			err = yk_fail(YOKE_ERANGE, "%s: line %lld, sample %lld is %g: a %s", path, (long long)(i / s->samples),
-				      (long long)(i % s->samples), (double)x[i],
-				      mask ? "mask has numbers from 0 on, 0 for pixels that do not count" :
-					     "label is a finite number, 0 for the background; pixels without a known label may have the file's ignore value");
+			err = yk_fail(
+				YOKE_ERANGE, "%s: line %lld, sample %lld is %g: a %s", path,
+				(long long)(i / s->samples), (long long)(i % s->samples),
+				(double)x[i],
+				mask ? "mask has numbers from 0 on, 0 for pixels that do not count" :
+				       "label is a finite number, 0 for the background; pixels without a known label may have the file's ignore value");
 	}
 	free(x);
 	yoke_cube_free(c);
@@ -113,11 +124,13 @@ static int read_picture(const struct source *s, const char *path, bool mask, con
 }
 
 // Pixels that a mask excludes, or that have no known label, get weight 0.
-static int read_weights(const struct source *s, const char *path, bool mask, uint8_t *to, float *weight)
+static int read_weights(const struct source *s, const char *path, bool mask, uint8_t *to,
+			float *weight)
 {
 	const int64_t n = s->lines * s->samples;
 	uint8_t *known = malloc((size_t)n);
-	int err = known ? read_picture(s, path, mask, weight, to, known) : yk_fail(YOKE_ENOMEM, "%s: no memory", path);
+	int err = known ? read_picture(s, path, mask, weight, to, known) :
+			  yk_fail(YOKE_ENOMEM, "%s: no memory", path);
 	for (int64_t i = 0; i < n && !err; i++)
 		if (!known[i] || (mask && !to[i]))
 			weight[i] = 0;
@@ -128,14 +141,16 @@ static int read_weights(const struct source *s, const char *path, bool mask, uin
 static int read_mask(const struct source *s, float *weight)
 {
 	uint8_t *in = malloc((size_t)(s->lines * s->samples));
-	int err = in ? read_weights(s, s->mask, true, in, weight) : yk_fail(YOKE_ENOMEM, "%s: no memory", s->mask);
+	int err = in ? read_weights(s, s->mask, true, in, weight) :
+		       yk_fail(YOKE_ENOMEM, "%s: no memory", s->mask);
 	free(in);
 	return err;
 }
 
 // Sets pixels with a non-finite value to 0.  If they have weight, it becomes 0 if the settings
 // allow that; otherwise it is an error.
-static int look(const struct files *f, const struct source *s, float *x, float *weight, int64_t *skipped)
+static int look(const struct files *f, const struct source *s, float *x, float *weight,
+		int64_t *skipped)
 {
 	for (int64_t l = 0; l < s->lines; l++) {
 		float *line = x + l * s->samples * f->bands;
@@ -149,8 +164,11 @@ static int look(const struct files *f, const struct source *s, float *x, float *
 			while (all_finite(pixel + band, 1))
 				band++;
 			if (*w != 0 && !f->skip)
-				return yk_fail(YOKE_ERANGE, "%s: line %lld, sample %lld: band %lld is %g; nonfinite=skip omits such pixels",
-					       s->path, (long long)l, (long long)i, (long long)band, (double)pixel[band]);
+				return yk_fail(
+					YOKE_ERANGE,
+					"%s: line %lld, sample %lld: band %lld is %g; nonfinite=skip omits such pixels",
+					s->path, (long long)l, (long long)i, (long long)band,
+					(double)pixel[band]);
 			*skipped += *w != 0;
 			*w = 0;
 			memset(pixel, 0, (size_t)f->bands * sizeof *pixel);
@@ -204,8 +222,9 @@ static int read_files(void *arg, int64_t n, struct yoke_item *const *item)
 	return 0;
 }
 
-yoke_dataset *yk_cube_set(const char *name, int64_t count, const struct yk_cube_shape *s, bool label, yoke_read_fn *read, void *arg,
-			  void (*free_fn)(void *), uint64_t fingerprint)
+yoke_dataset *yk_cube_set(const char *name, int64_t count, const struct yk_cube_shape *s,
+			  bool label, yoke_read_fn *read, void *arg, void (*free_fn)(void *),
+			  uint64_t fingerprint)
 {
 	const int64_t any = s->varies; // sizes are multiples of 1: any size up to the largest
 	const struct yoke_field field[3] = {
@@ -220,8 +239,14 @@ yoke_dataset *yk_cube_set(const char *name, int64_t count, const struct yk_cube_
 	const int n = label ? 3 : 2;
 	memcpy(all, field, (size_t)n * sizeof *field);
 	all[n] = size;
-	const struct yoke_dataset_options o = { .size = sizeof o, .name = name, .count = count, .fields = n + s->varies,
-						.field = all, .read = read, .arg = arg, .free_fn = free_fn,
+	const struct yoke_dataset_options o = { .size = sizeof o,
+						.name = name,
+						.count = count,
+						.fields = n + s->varies,
+						.field = all,
+						.read = read,
+						.arg = arg,
+						.free_fn = free_fn,
 						.fingerprint = fingerprint };
 	return yoke_dataset_new(&o);
 }
@@ -233,12 +258,15 @@ static int take_settings(struct files *f, const char *settings)
 {
 	char *copy = strdup(settings ? settings : ""), *rest = copy, *word;
 	size_t at = 0;
-	int err = copy && (f->settings = calloc(1, strlen(copy) + 2)) ? 0 : yk_fail(YOKE_ENOMEM, "dataset_cubes: no memory");
+	int err = copy && (f->settings = calloc(1, strlen(copy) + 2)) ?
+			  0 :
+			  yk_fail(YOKE_ENOMEM, "dataset_cubes: no memory");
 	while (!err && (word = strsep(&rest, " "))) {
 		if (!strcmp(word, "nonfinite=skip"))
 			f->skip = true;
 		else if (!strncmp(word, "nonfinite=", 10) && strcmp(word, "nonfinite=error"))
-			err = yk_fail(YOKE_EINVAL, "dataset_cubes: %s: must be error or skip", word);
+			err = yk_fail(YOKE_EINVAL, "dataset_cubes: %s: must be error or skip",
+				      word);
 		else if (strncmp(word, "nonfinite=", 10) && *word)
 			at += (size_t)sprintf(f->settings + at, "%s%s", at ? " " : "", word);
 	}
@@ -260,8 +288,11 @@ static int look_at(struct files *f, const char *path, struct yoke_cube_info *to)
 		f->bands = to->bands;
 	}
 	if (to->bands != f->bands)
-		return yk_fail(YOKE_ESHAPE, "%s has %lld bands, %s has %lld; cubes of a set must have the same number of bands, as bands= may "
-			       "select them by number or wavelength", path, (long long)to->bands, f->source[0].path, (long long)f->bands);
+		return yk_fail(
+			YOKE_ESHAPE,
+			"%s has %lld bands, %s has %lld; cubes of a set must have the same number of bands, as bands= may "
+			"select them by number or wavelength",
+			path, (long long)to->bands, f->source[0].path, (long long)f->bands);
 	f->varies |= to->lines != f->lines || to->samples != f->samples;
 	f->lines = to->lines > f->lines ? to->lines : f->lines;
 	f->samples = to->samples > f->samples ? to->samples : f->samples;
@@ -276,16 +307,22 @@ static int add_file(struct files *f, const struct yoke_cube_files *o, int i)
 	if (err)
 		return err;
 	if (info.items > MAX_CUBES - f->n) // the count of an empty file is arbitrary
-		return yk_fail(YOKE_ERANGE, "%s: has %lld cubes, but a dataset holds at most %d", o->path[i], (long long)info.items, MAX_CUBES);
+		return yk_fail(YOKE_ERANGE, "%s: has %lld cubes, but a dataset holds at most %d",
+			       o->path[i], (long long)info.items, MAX_CUBES);
 	struct source *more = realloc(f->source, (size_t)(f->n + info.items) * sizeof *more);
 	if (!more)
-		return yk_fail(YOKE_ENOMEM, "dataset_cubes: no memory for %lld cubes", (long long)info.items);
+		return yk_fail(YOKE_ENOMEM, "dataset_cubes: no memory for %lld cubes",
+			       (long long)info.items);
 	f->source = more;
 	for (int64_t k = 0; k < info.items; k++) {
 		struct source *s = &f->source[f->n++];
-		*s = (struct source){ .path = strdup(o->path[i]), .label = o->label ? strdup(o->label[i]) : NULL,
-				      .mask = o->mask ? strdup(o->mask[i]) : NULL, .item = k, .stack = info.stack,
-				      .lines = info.lines, .samples = info.samples };
+		*s = (struct source){ .path = strdup(o->path[i]),
+				      .label = o->label ? strdup(o->label[i]) : NULL,
+				      .mask = o->mask ? strdup(o->mask[i]) : NULL,
+				      .item = k,
+				      .stack = info.stack,
+				      .lines = info.lines,
+				      .samples = info.samples };
 		if (!s->path || !s->label != !o->label || !s->mask != !o->mask)
 			return yk_fail(YOKE_ENOMEM, "dataset_cubes: no memory for paths");
 	}
@@ -317,12 +354,15 @@ static int begin(struct files *f, const struct yoke_cube_files *o, uint64_t *has
 	}
 	// if sizes do not differ, the fields' dims have them
 	for (int64_t i = 0; i < f->n && f->varies && !err; i++)
-		*hash = yk_hash_numbers((int64_t[]){ f->source[i].lines, f->source[i].samples }, sizeof(int64_t), 2, *hash);
+		*hash = yk_hash_numbers((int64_t[]){ f->source[i].lines, f->source[i].samples },
+					sizeof(int64_t), 2, *hash);
 	if (!err)
 		err = check_shapes(f);
-	*hash = yk_hash(f->settings ? f->settings : "", f->settings ? strlen(f->settings) : 0, *hash + f->skip);
+	*hash = yk_hash(f->settings ? f->settings : "", f->settings ? strlen(f->settings) : 0,
+			*hash + f->skip);
 	if (!err && !(f->skipped = calloc((size_t)f->n, sizeof *f->skipped)))
-		err = yk_fail(YOKE_ENOMEM, "dataset_cubes: no memory for %lld cubes", (long long)f->n);
+		err = yk_fail(YOKE_ENOMEM, "dataset_cubes: no memory for %lld cubes",
+			      (long long)f->n);
 	return err;
 }
 
@@ -363,10 +403,15 @@ yoke_dataset *yoke_dataset_cube_files(const struct yoke_cube_files *options)
 	return d;
 }
 
-yoke_dataset *yoke_dataset_cubes(int n, const char *const *path, const char *const *label, const char *settings)
+yoke_dataset *yoke_dataset_cubes(int n, const char *const *path, const char *const *label,
+				 const char *settings)
 {
-	return yoke_dataset_cube_files(&(struct yoke_cube_files){ .size = sizeof(struct yoke_cube_files), .n = n, .path = path,
-								  .label = label, .settings = settings });
+	return yoke_dataset_cube_files(
+		&(struct yoke_cube_files){ .size = sizeof(struct yoke_cube_files),
+					   .n = n,
+					   .path = path,
+					   .label = label,
+					   .settings = settings });
 }
 
 int64_t yoke_dataset_cubes_skipped(const yoke_dataset *d)

@@ -47,10 +47,12 @@ static int refuse(const struct key *k, const char *value)
 {
 	char rule[160] = "must be";
 	for (int i = 0; i < 4 && k->words[i]; i++)
-		snprintf(rule + strlen(rule), sizeof rule - strlen(rule), "%s %s", i ? " or" : "", k->words[i]);
+		snprintf(rule + strlen(rule), sizeof rule - strlen(rule), "%s %s", i ? " or" : "",
+			 k->words[i]);
 	if (k->min <= k->max)
-		snprintf(rule + strlen(rule), sizeof rule - strlen(rule), "%s a whole number from %lld to %lld",
-			 k->words[0] ? " or" : "", (long long)k->min, (long long)k->max);
+		snprintf(rule + strlen(rule), sizeof rule - strlen(rule),
+			 "%s a whole number from %lld to %lld", k->words[0] ? " or" : "",
+			 (long long)k->min, (long long)k->max);
 	return yk_fail(YOKE_EINVAL, "loader: %s=%s: %s", k->name, value, rule);
 }
 
@@ -99,22 +101,33 @@ int yk_feed_parse(struct yk_feed *to, const char *settings)
 			e = take_word(&f, word);
 	free(copy);
 	if (e == 0 && f.rank >= f.world)
-		e = yk_fail(YOKE_EINVAL, "loader: rank=%lld: must be below world=%lld", (long long)f.rank,
-			    (long long)f.world);
+		e = yk_fail(YOKE_EINVAL, "loader: rank=%lld: must be below world=%lld",
+			    (long long)f.rank, (long long)f.world);
 	if (e == 0 && (f.batch % f.split || (f.split > 1 && f.last == YK_LAST_KEEP)))
-		e = yk_fail(YOKE_EINVAL, "loader: split=%lld: must divide batch=%lld, and each batch, so that last=keep does "
-			    "not go with it", (long long)f.split, (long long)f.batch);
+		e = yk_fail(
+			YOKE_EINVAL,
+			"loader: split=%lld: must divide batch=%lld, and each batch, so that last=keep does "
+			"not go with it",
+			(long long)f.split, (long long)f.batch);
 	f.parts = f.parts ? f.parts : (f.split - f.part + f.stride - 1) / f.stride;
-	if (e == 0 && (f.part >= f.split || (f.parts - 1) * f.stride >= f.split - f.part || (f.parts < f.split && f.last == YK_LAST_PAD)))
-		e = yk_fail(YOKE_EINVAL, "loader: part=%lld parts=%lld stride=%lld: must be among those of split=%lld, and last=pad "
-			    "does not go with them", (long long)f.part, (long long)f.parts, (long long)f.stride, (long long)f.split);
+	if (e == 0 && (f.part >= f.split || (f.parts - 1) * f.stride >= f.split - f.part ||
+		       (f.parts < f.split && f.last == YK_LAST_PAD)))
+		e = yk_fail(
+			YOKE_EINVAL,
+			"loader: part=%lld parts=%lld stride=%lld: must be among those of split=%lld, and last=pad "
+			"does not go with them",
+			(long long)f.part, (long long)f.parts, (long long)f.stride,
+			(long long)f.split);
 	if (e == 0 && f.count > INT64_MAX / 4)
 		e = yk_fail(YOKE_ERANGE, "loader: %lld samples are too many", (long long)f.count);
 	const struct yk_cursor begin = { 0 };
 	if (e == 0 && f.last == YK_LAST_DROP && yk_feed_samples(&f, &begin) < f.batch)
-		e = yk_fail(YOKE_ERANGE, "loader: last=drop leaves no batch: an epoch has %lld samples%s, batch=%lld; make "
-			    "the batch smaller or choose another last", (long long)yk_feed_samples(&f, &begin),
-			    f.world > 1 ? " for each rank" : "", (long long)f.batch);
+		e = yk_fail(
+			YOKE_ERANGE,
+			"loader: last=drop leaves no batch: an epoch has %lld samples%s, batch=%lld; make "
+			"the batch smaller or choose another last",
+			(long long)yk_feed_samples(&f, &begin), f.world > 1 ? " for each rank" : "",
+			(long long)f.batch);
 	if (e == 0)
 		*to = f;
 	return e;
@@ -129,10 +142,13 @@ int64_t yk_feed_samples(const struct yk_feed *f, const struct yk_cursor *c)
 
 int yk_cursor_from(const struct yk_feed *f, const struct yoke_position *p, struct yk_cursor *to)
 {
-	if (p->epoch < 0 || p->index < 0 || p->epoch > INT32_MAX || p->failed < 0 || p->index > f->count)
-		return yk_fail(YOKE_EINVAL, "loader: sample %lld of epoch %lld: the set has %lld samples; continue with the "
-			       "data that the position is of", (long long)p->index, (long long)p->epoch,
-			       (long long)f->count);
+	if (p->epoch < 0 || p->index < 0 || p->epoch > INT32_MAX || p->failed < 0 ||
+	    p->index > f->count)
+		return yk_fail(
+			YOKE_EINVAL,
+			"loader: sample %lld of epoch %lld: the set has %lld samples; continue with the "
+			"data that the position is of",
+			(long long)p->index, (long long)p->epoch, (long long)f->count);
 	if (p->index == f->count)
 		*to = (struct yk_cursor){ .epoch = p->epoch + 1 };
 	else

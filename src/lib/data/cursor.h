@@ -14,7 +14,8 @@ enum yk_last { YK_LAST_WRAP, YK_LAST_DROP, YK_LAST_KEEP, YK_LAST_PAD };
 enum { YK_DATA_AUTO = -1, YK_ERROR_SKIP = -1, YK_ERROR_STOP = 0 };
 
 struct yk_feed {
-	int64_t batch, workers, prefetch, shuffle, last, seed, rank, world, on_error, epochs, split, part, parts, stride, held;
+	int64_t batch, workers, prefetch, shuffle, last, seed, rank, world, on_error, epochs, split,
+		part, parts, stride, held;
 	int64_t count; // samples in the dataset
 };
 

@@ -13,8 +13,8 @@
 
 enum { SAMPLE = 1 << 16, RECORDS = 20 };
 
-// Cells of each of the first complete records, if all have the same number; otherwise 0.  A quote at the
-// start of a cell protects separators and line ends, as in RFC 4180.
+// Cells of each of the first complete records, if all have the same number; otherwise 0.  A quote
+// at the start of a cell protects separators and line ends, as in RFC 4180.
 static int64_t cells_each(const char *text, size_t n, char separator, bool whole)
 {
 	int64_t each = 0, cells = 1;

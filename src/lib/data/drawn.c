@@ -43,11 +43,15 @@ static void discs(const struct drawn *d, int64_t cube, uint8_t *label)
 	int64_t marked = 0;
 	memset(label, 0, (size_t)pixels);
 	for (uint64_t n = 0; marked < (pixels + 19) / 20; n++) {
-		const double y = uniform(yk_philox(4 * n, (uint64_t)d->seed, step)) * (double)d->lines,
-			     x = uniform(yk_philox(4 * n + 1, (uint64_t)d->seed, step)) * (double)d->samples,
+		const double y = uniform(yk_philox(4 * n, (uint64_t)d->seed, step)) *
+				 (double)d->lines,
+			     x = uniform(yk_philox(4 * n + 1, (uint64_t)d->seed, step)) *
+				 (double)d->samples,
 			     r = 2 + 3 * uniform(yk_philox(4 * n + 2, (uint64_t)d->seed, step));
-		for (int64_t i = (int64_t)fmax(0, floor(y - r)); i <= (int64_t)(y + r) && i < d->lines; i++)
-			for (int64_t j = (int64_t)fmax(0, floor(x - r)); j <= (int64_t)(x + r) && j < d->samples; j++) {
+		for (int64_t i = (int64_t)fmax(0, floor(y - r));
+		     i <= (int64_t)(y + r) && i < d->lines; i++)
+			for (int64_t j = (int64_t)fmax(0, floor(x - r));
+			     j <= (int64_t)(x + r) && j < d->samples; j++) {
 				const double di = (double)i + 0.5 - y, dj = (double)j + 0.5 - x;
 				uint8_t *to = &label[i * d->samples + j];
 				if (di * di + dj * dj > r * r || *to)
@@ -81,10 +85,12 @@ static void draw(const struct drawn *d, int64_t cube, float *x, uint8_t *label)
 	discs(d, cube, label);
 	for (int64_t i = 0; i < d->lines; i++) { // line by line, so that a line stays in the cache
 		const double along = 1 + 0.2 * sin(2 * M_PI * (double)i / (double)d->lines);
-		yk_noise(x + i * line, line, (uint64_t)(i * line), (uint64_t)d->seed, (uint64_t)cube);
+		yk_noise(x + i * line, line, (uint64_t)(i * line), (uint64_t)d->seed,
+			 (uint64_t)cube);
 		for (int64_t j = 0; j < d->samples; j++) {
 			const bool odd = label[i * d->samples + j];
-			add_signal(x + i * line + j * d->bands, odd ? d->anomaly : d->normal, odd ? 1 : (float)(along * d->across[j]), d->bands);
+			add_signal(x + i * line + j * d->bands, odd ? d->anomaly : d->normal,
+				   odd ? 1 : (float)(along * d->across[j]), d->bands);
 		}
 	}
 }
@@ -116,10 +122,12 @@ static int take(struct drawn *d, char *word)
 		*to[i] = value ? strtoll(value, &end, 10) : -1;
 		if (value && *value && !*end && !errno && *to[i] >= (i < 4) && *to[i] <= max[i])
 			return 0;
-		return yk_fail(YOKE_EINVAL, "dataset_synthetic: %s=%s: must be a whole number from %d to %lld", word, value ? value : "",
-			       i < 4, (long long)max[i]);
+		return yk_fail(YOKE_EINVAL,
+			       "dataset_synthetic: %s=%s: must be a whole number from %d to %lld",
+			       word, value ? value : "", i < 4, (long long)max[i]);
 	}
-	return yk_fail(YOKE_EINVAL, "dataset_synthetic: there is no key '%s'; %s", word, yk_hint(word, names, 5, hint, sizeof hint));
+	return yk_fail(YOKE_EINVAL, "dataset_synthetic: there is no key '%s'; %s", word,
+		       yk_hint(word, names, 5, hint, sizeof hint));
 }
 
 yoke_dataset *yoke_dataset_synthetic(const char *settings)
@@ -143,11 +151,16 @@ yoke_dataset *yoke_dataset_synthetic(const char *settings)
 		const double w = d->bands > 1 ? (double)b / (double)(d->bands - 1) : 0;
 		d->anomaly = d->normal + d->bands;
 		d->normal[b] = (float)(100 * exp(-(w - 0.5) * (w - 0.5) / 0.1));
-		d->anomaly[b] = (float)(150 * (exp(-(w - 0.3) * (w - 0.3) / 0.05) + exp(-(w - 0.7) * (w - 0.7) / 0.05)));
+		d->anomaly[b] = (float)(150 * (exp(-(w - 0.3) * (w - 0.3) / 0.05) +
+					       exp(-(w - 0.7) * (w - 0.7) / 0.05)));
 	}
 	if (!err)
-		set = yk_cube_set("synthetic", d->count, &(struct yk_cube_shape){ d->lines, d->samples, d->bands, false }, true, read_drawn, d, drawn_free,
-				  yk_hash_numbers(d, sizeof d->count, offsetof(struct drawn, normal) / sizeof d->count, 1));
+		set = yk_cube_set("synthetic", d->count,
+				  &(struct yk_cube_shape){ d->lines, d->samples, d->bands, false },
+				  true, read_drawn, d, drawn_free,
+				  yk_hash_numbers(d, sizeof d->count,
+						  offsetof(struct drawn, normal) / sizeof d->count,
+						  1));
 	if (!set && d)
 		drawn_free(d);
 	return set;

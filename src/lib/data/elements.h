@@ -9,9 +9,11 @@
 
 // X(ENVI type number, C type, min, max)
 #define YK_ELEMENTS(X) \
-	X(1, uint8_t, 0, UINT8_MAX) X(2, int16_t, INT16_MIN, INT16_MAX) X(3, int32_t, INT32_MIN, INT32_MAX) \
-	X(4, float, -HUGE_VAL, HUGE_VAL) X(5, double, -HUGE_VAL, HUGE_VAL) X(12, uint16_t, 0, UINT16_MAX) \
-	X(13, uint32_t, 0, UINT32_MAX) X(14, int64_t, -0x1p63, 0x1.fffffffffffffp62) X(15, uint64_t, 0, 0x1.fffffffffffffp63)
+	X(1, uint8_t, 0, UINT8_MAX) X(2, int16_t, INT16_MIN, INT16_MAX) \
+	X(3, int32_t, INT32_MIN, INT32_MAX) X(4, float, -HUGE_VAL, HUGE_VAL) \
+	X(5, double, -HUGE_VAL, HUGE_VAL) X(12, uint16_t, 0, UINT16_MAX) \
+	X(13, uint32_t, 0, UINT32_MAX) X(14, int64_t, -0x1p63, 0x1.fffffffffffffp62) \
+	X(15, uint64_t, 0, 0x1.fffffffffffffp63)
 
 // Layout of a block of lines: element index is band * far + line * .line + sample * .sample.
 struct yk_taken {
@@ -29,6 +31,7 @@ struct yk_taken {
 // Converts `lines` lines, starting at line `first`, to x [.., samples, bands].  weight, unless
 // NULL, is set to 0 where a band is the ignored element, or NaN if the ignored element is NaN.  One
 // of bands, samples or lines must be contiguous.
-void yk_convert_elements(const struct yk_taken *, const void *block, int64_t first, int64_t lines, float *x, float *weight);
+void yk_convert_elements(const struct yk_taken *, const void *block, int64_t first, int64_t lines,
+			 float *x, float *weight);
 
 #endif

@@ -22,8 +22,9 @@
 const char *const yk_interleave_names[] = { "bsq", "bil", "bip" };
 
 static const struct yk_envi_type types[] = {
-	{ 1, "u8", 'u', 1 }, { 2, "i16", 'i', 2 }, { 3, "i32", 'i', 4 }, { 4, "f32", 'f', 4 }, { 5, "f64", 'f', 8 },
-	{ 12, "u16", 'u', 2 }, { 13, "u32", 'u', 4 }, { 14, "i64", 'i', 8 }, { 15, "u64", 'u', 8 },
+	{ 1, "u8", 'u', 1 },   { 2, "i16", 'i', 2 },  { 3, "i32", 'i', 4 },
+	{ 4, "f32", 'f', 4 },  { 5, "f64", 'f', 8 },  { 12, "u16", 'u', 2 },
+	{ 13, "u32", 'u', 4 }, { 14, "i64", 'i', 8 }, { 15, "u64", 'u', 8 },
 };
 #define TYPES (sizeof types / sizeof *types)
 
@@ -57,7 +58,8 @@ struct entry {
 
 static int bad(const struct scan *s, const char *key, const char *why)
 {
-	return yk_fail(YOKE_EFORMAT, "%s: cannot be read as an ENVI header: %s: %s", s->path, key, why);
+	return yk_fail(YOKE_EFORMAT, "%s: cannot be read as an ENVI header: %s: %s", s->path, key,
+		       why);
 }
 
 static void line_end(const struct scan *s, const char **end)
@@ -111,7 +113,8 @@ static int next(struct scan *s, struct entry *e)
 			last--;
 		for (const char *p = begin; p < last && n + 1 < sizeof e->key; p++)
 			if (!isspace((unsigned char)*p) || (n && e->key[n - 1] != ' '))
-				e->key[n++] = isspace((unsigned char)*p) ? ' ' : yk_small_letter(*p);
+				e->key[n++] =
+					isspace((unsigned char)*p) ? ' ' : yk_small_letter(*p);
 		e->key[n] = 0;
 		e->value = equals + 1;
 		while (e->value < end && isspace((unsigned char)*e->value))
@@ -120,7 +123,8 @@ static int next(struct scan *s, struct entry *e)
 		// the brace may be on the next line
 		while (brace < s->end && isspace((unsigned char)*brace))
 			brace++;
-		e->braces = brace < s->end && *brace == '{' && (e->value == end || brace == e->value);
+		e->braces =
+			brace < s->end && *brace == '{' && (e->value == end || brace == e->value);
 		if (e->braces) {
 			e->value = brace + 1;
 			end = closing(s, e->value);
@@ -165,7 +169,9 @@ static int whole(const struct scan *s, const struct entry *e, int64_t min, int64
 static int real(const struct scan *s, const struct entry *e, double *to)
 {
 	char word[64];
-	return text_of(e, word, sizeof word) && yk_number_or_nan(word, to) ? 0 : bad(s, e->key, "must be a number");
+	return text_of(e, word, sizeof word) && yk_number_or_nan(word, to) ?
+		       0 :
+		       bad(s, e->key, "must be a number");
 }
 
 static bool is_flag(const char *word, double *to)
@@ -187,7 +193,8 @@ static bool next_item(const char **at, const char *end, struct entry *item)
 		while (from < end && *from != '\n')
 			from++;
 	}
-	const char *comma = from < end ? memchr(from, ',', (size_t)(end - from)) : NULL, *last = comma ? comma : end;
+	const char *comma = from < end ? memchr(from, ',', (size_t)(end - from)) : NULL,
+		   *last = comma ? comma : end;
 	while (last > from && isspace((unsigned char)last[-1]))
 		last--;
 	*item = (struct entry){ .value = from, .value_end = last };
@@ -209,13 +216,17 @@ static int list(const struct scan *s, const struct entry *e, int64_t count, doub
 	for (; good && next_item(&at, e->value_end, &item); n++) {
 		char word[64];
 		double one = 0;
-		good = text_of(&item, word, sizeof word) && (yk_number(word, &one) || is_flag(word, &one));
+		good = text_of(&item, word, sizeof word) &&
+		       (yk_number(word, &one) || is_flag(word, &one));
 		if (n < count)
 			x[n] = one;
 	}
 	if (!good || n != count) {
 		char why[100];
-		snprintf(why, sizeof why, good ? "has %" PRId64 " numbers for %" PRId64 " bands" : "item %" PRId64 " is not a number", n, count);
+		snprintf(why, sizeof why,
+			 good ? "has %" PRId64 " numbers for %" PRId64 " bands" :
+				"item %" PRId64 " is not a number",
+			 n, count);
 		free(x);
 		return bad(s, e->key, why);
 	}
@@ -233,7 +244,9 @@ static int take_type(const struct scan *s, const struct entry *e, struct yk_envi
 		return err;
 	to->type = yk_envi_type((int)number);
 	if (number == 6 || number == 9)
-		return yk_fail(YOKE_EUNSUPPORTED, "%s: data type: %d is complex, which is not supported", s->path, (int)number);
+		return yk_fail(YOKE_EUNSUPPORTED,
+			       "%s: data type: %d is complex, which is not supported", s->path,
+			       (int)number);
 	return to->type ? 0 : bad(s, e->key, "unknown type; must be 1 2 3 4 5 12 13 14 or 15");
 }
 
@@ -267,8 +280,11 @@ static bool zeros(const struct entry *e)
 // Keys that locate the scene; files of results with the same lines and samples inherit them.
 static bool locates_scene(const char *key)
 {
-	static const char *const keys[] = { "map info", "projection info", "coordinate system string", "geo points", "rpc info",
-					    "x start", "y start", "pixel size" };
+	static const char *const keys[] = {
+		"map info",   "projection info", "coordinate system string",
+		"geo points", "rpc info",        "x start",
+		"y start",    "pixel size"
+	};
 	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
 		if (!strcmp(key, keys[i]))
 			return true;
@@ -282,8 +298,8 @@ static int keep_line(const struct scan *s, const struct entry *e, struct yk_envi
 	char *more;
 	if (memchr(e->value, 0, (size_t)n) || n > YK_ENVI_LINE)
 		return bad(s, e->key, "is too long, or contains a NUL byte");
-	if (asprintf(&more, "%s%s = %s%.*s%s\n", to->scene ? to->scene : "", e->key, e->braces ? "{" : "", n, e->value,
-		     e->braces ? "}" : "") < 0)
+	if (asprintf(&more, "%s%s = %s%.*s%s\n", to->scene ? to->scene : "", e->key,
+		     e->braces ? "{" : "", n, e->value, e->braces ? "}" : "") < 0)
 		return yk_fail(YOKE_ENOMEM, "%s: no memory for %s", s->path, e->key);
 	free(to->scene);
 	to->scene = more;
@@ -296,7 +312,10 @@ static int take(const struct scan *s, const struct entry *e, struct yk_envi *to,
 	static const struct {
 		const char *key;
 		int bit;
-	} needed[] = { { "samples", SAMPLES }, { "lines", LINES }, { "bands", BANDS }, { "data type", TYPE },
+	} needed[] = { { "samples", SAMPLES },
+		       { "lines", LINES },
+		       { "bands", BANDS },
+		       { "data type", TYPE },
 		       { "interleave", INTERLEAVE } };
 	int64_t n;
 	int err;
@@ -328,7 +347,9 @@ static int take(const struct scan *s, const struct entry *e, struct yk_envi *to,
 	}
 	if (!strcmp(e->key, "reflectance scale factor")) {
 		err = real(s, e, &to->scale);
-		return err || (isfinite(to->scale) && to->scale > 0) ? err : bad(s, e->key, "must be above 0");
+		return err || (isfinite(to->scale) && to->scale > 0) ?
+			       err :
+			       bad(s, e->key, "must be above 0");
 	}
 	if (!strcmp(e->key, "wavelength units")) {
 		if (!text_of(e, to->units, sizeof to->units) || strpbrk(to->units, "\r\n"))
@@ -340,7 +361,10 @@ static int take(const struct scan *s, const struct entry *e, struct yk_envi *to,
 	if (!strcmp(e->key, "file compression"))
 		return take_zero(s, e, "compressed data are not supported");
 	if (!strcmp(e->key, "major frame offsets") || !strcmp(e->key, "minor frame offsets"))
-		return zeros(e) ? 0 : yk_fail(YOKE_EUNSUPPORTED, "%s: %s: frame offsets are not supported", s->path, e->key);
+		return zeros(e) ?
+			       0 :
+			       yk_fail(YOKE_EUNSUPPORTED, "%s: %s: frame offsets are not supported",
+				       s->path, e->key);
 	return 0;
 }
 
@@ -360,12 +384,18 @@ static void drop_list(double **list, int64_t n, double what)
 static bool whole_element(const struct yk_envi_type *t, bool minus, uint64_t n, uint64_t *to)
 {
 	const int bits = 8 * t->width;
-	const uint64_t max = t->kind == 'i' ? ((uint64_t)1 << (bits - 1)) - !minus : minus ? 0 : UINT64_MAX >> (64 - bits);
+	const uint64_t max = t->kind == 'i' ? ((uint64_t)1 << (bits - 1)) - !minus :
+			     minus          ? 0 :
+					      UINT64_MAX >> (64 - bits);
 	const uint64_t all = minus ? 0 - n : n;
 	const uint32_t word = (uint32_t)all;
 	const uint16_t half = (uint16_t)all;
 	const uint8_t byte = (uint8_t)all;
-	memcpy(to, t->width == 8 ? (const void *)&all : t->width == 4 ? (const void *)&word : t->width == 2 ? (const void *)&half : &byte,
+	memcpy(to,
+	       t->width == 8 ? (const void *)&all :
+	       t->width == 4 ? (const void *)&word :
+	       t->width == 2 ? (const void *)&half :
+			       &byte,
 	       (size_t)t->width);
 	return n <= max;
 }
@@ -382,7 +412,8 @@ static int take_ignored(const struct scan *s, const struct entry *e, struct yk_e
 	if (isinf(f) && fabs(v) < 3.41e38) // the max of f32, printed with too few digits
 		f = copysignf(FLT_MAX, f);
 	if (to->type->kind == 'f') {
-		memcpy(&to->ignored, to->type->width == 4 ? (const void *)&f : &v, (size_t)to->type->width);
+		memcpy(&to->ignored, to->type->width == 4 ? (const void *)&f : &v,
+		       (size_t)to->type->width);
 		to->ignore = to->type->width == 4 ? (double)f : v;
 		to->ignores = true;
 		return 0;
@@ -401,7 +432,9 @@ static int take_ignored(const struct scan *s, const struct entry *e, struct yk_e
 	to->ignores = is_whole && whole_element(to->type, minus && n, n, &to->ignored);
 	to->ignore = to->ignores ? v : NAN;
 	if (!to->ignores)
-		yk_warn("data", "%s: data ignore value = %s cannot be represented in %s: no pixel is ignored", s->path, word, to->type->name);
+		yk_warn("data",
+			"%s: data ignore value = %s cannot be represented in %s: no pixel is ignored",
+			s->path, word, to->type->name);
 	return 0;
 }
 
@@ -431,7 +464,8 @@ static int take_lists(struct scan *s, struct yk_envi *to)
 			err = take_ignored(s, &e, to);
 		else if (!strcmp(e.key, "wavelength") && !to->wavelength)
 			err = optional_list(s, &e, to->bands, &to->wavelength);
-		else if (!strcmp(e.key, "bbl") && !to->good && !(err = optional_list(s, &e, to->bands, &flags)))
+		else if (!strcmp(e.key, "bbl") && !to->good &&
+			 !(err = optional_list(s, &e, to->bands, &flags)))
 			to->odd_bbl = !flags;
 		else if (!strcmp(e.key, "data gain values") && !to->gain)
 			err = list(s, &e, to->bands, &to->gain);
@@ -459,14 +493,17 @@ static int take_lists(struct scan *s, struct yk_envi *to)
 
 static int parse(struct scan *s, struct yk_envi *to)
 {
-	static const char *const names[] = { "samples", "lines", "bands", "data type", "interleave" };
+	static const char *const names[] = { "samples", "lines", "bands", "data type",
+					     "interleave" };
 	struct entry e;
 	int seen = 0, err;
 	const char *begin;
 	while (s->at < s->end && isspace((unsigned char)*s->at))
 		s->at++;
-	if (s->end - s->at < 4 || !yk_same_words(s->at, "ENVI", 4) || (s->end - s->at > 4 && !isspace((unsigned char)s->at[4])))
-		return yk_file_refused(s->path, s->at, (size_t)(s->end - s->at), "an ENVI header", "its first line is not 'ENVI'");
+	if (s->end - s->at < 4 || !yk_same_words(s->at, "ENVI", 4) ||
+	    (s->end - s->at > 4 && !isspace((unsigned char)s->at[4])))
+		return yk_file_refused(s->path, s->at, (size_t)(s->end - s->at), "an ENVI header",
+				       "its first line is not 'ENVI'");
 	line_end(s, &s->at);
 	begin = s->at;
 	while ((err = next(s, &e)) > 0)
@@ -480,8 +517,8 @@ static int parse(struct scan *s, struct yk_envi *to)
 	to->bytes = (uint64_t)to->type->width;
 	if (__builtin_mul_overflow(to->bytes, (uint64_t)to->samples, &to->bytes) ||
 	    __builtin_mul_overflow(to->bytes, (uint64_t)to->lines, &to->bytes) ||
-	    __builtin_mul_overflow(to->bytes, (uint64_t)to->bands, &to->bytes) || to->bytes > INT64_MAX / 16 ||
-	    to->offset > INT64_MAX / 2)
+	    __builtin_mul_overflow(to->bytes, (uint64_t)to->bands, &to->bytes) ||
+	    to->bytes > INT64_MAX / 16 || to->offset > INT64_MAX / 2)
 		return bad(s, "lines", "the cube is too large");
 	s->at = begin;
 	s->unpaired = false;
@@ -517,15 +554,20 @@ char *yk_envi_text(const struct yk_envi *e)
 	FILE *f = open_memstream(&text, &bytes);
 	if (!f)
 		return NULL;
-	yk_fprintf(f, "ENVI\ndescription = {written by yoke}\nsamples = %" PRId64 "\nlines = %" PRId64 "\nbands = %" PRId64
-		   "\nheader offset = 0\nfile type = ENVI Standard\ndata type = %d\ninterleave = %s\nbyte order = %d\n",
-		e->samples, e->lines, e->bands, e->type->number, yk_interleave_names[e->interleave], e->big);
+	yk_fprintf(
+		f,
+		"ENVI\ndescription = {written by yoke}\nsamples = %" PRId64 "\nlines = %" PRId64
+		"\nbands = %" PRId64
+		"\nheader offset = 0\nfile type = ENVI Standard\ndata type = %d\ninterleave = %s\nbyte order = %d\n",
+		e->samples, e->lines, e->bands, e->type->number, yk_interleave_names[e->interleave],
+		e->big);
 	if (!isnan(e->ignore))
 		yk_fprintf(f, "data ignore value = %.17g\n", e->ignore);
 	if (e->scale != 1)
 		yk_fprintf(f, "reflectance scale factor = %.17g\n", e->scale);
 	for (int64_t i = 0; e->wavelength && i < e->bands; i++)
-		yk_fprintf(f, "%s%.17g%s", i ? ", " : "wavelength = {", e->wavelength[i], i + 1 == e->bands ? "}\n" : "");
+		yk_fprintf(f, "%s%.17g%s", i ? ", " : "wavelength = {", e->wavelength[i],
+			   i + 1 == e->bands ? "}\n" : "");
 	if (e->wavelength && *e->units)
 		fprintf(f, "wavelength units = %s\n", e->units);
 	if (e->scene)

@@ -59,7 +59,8 @@ static void images_free(void *arg)
 
 static void middle(const struct images *m, struct yk_resize *r, int width, int height)
 {
-	const double x = (double)width / r->to_width, y = (double)height / r->to_height, s = (x < y ? x : y) * m->zoom;
+	const double x = (double)width / r->to_width, y = (double)height / r->to_height,
+		     s = (x < y ? x : y) * m->zoom;
 	r->width = s * r->to_width;
 	r->height = s * r->to_height;
 	r->left = (width - r->width) / 2;
@@ -68,12 +69,16 @@ static void middle(const struct images *m, struct yk_resize *r, int width, int h
 
 // Random crop: 0.08 to 1 of the image's area, with an aspect ratio of 3/4 to 4/3 times that of the
 // size; the centre if none of ten attempts fits.
-static void anywhere(const struct images *m, struct yk_resize *r, int width, int height, const struct yoke_item *s)
+static void anywhere(const struct images *m, struct yk_resize *r, int width, int height,
+		     const struct yoke_item *s)
 {
 	for (uint32_t n = 0; n < 4 * TRIES; n += 4) {
-		const double area = (double)width * height * (0.08 + 0.92 * yoke_item_uniform(s, n));
-		const double ratio = exp(log(4.0 / 3) * (2 * yoke_item_uniform(s, n + 1) - 1)) * r->to_width / r->to_height;
-		const double w = floor(sqrt(area * ratio) + 0.5), h = floor(sqrt(area / ratio) + 0.5);
+		const double area =
+			(double)width * height * (0.08 + 0.92 * yoke_item_uniform(s, n));
+		const double ratio = exp(log(4.0 / 3) * (2 * yoke_item_uniform(s, n + 1) - 1)) *
+				     r->to_width / r->to_height;
+		const double w = floor(sqrt(area * ratio) + 0.5),
+			     h = floor(sqrt(area / ratio) + 0.5);
 		if (w < 1 || h < 1 || w > width || h > height)
 			continue;
 		r->width = w;
@@ -93,7 +98,9 @@ static int load(const char *path, struct yk_image *to)
 	const int fd = yk_file_open(path, &bytes);
 	if (fd < 0)
 		return fd;
-	int e = bytes <= MAX_BYTES ? 0 : yk_fail(YOKE_ERANGE, "%s: has more than %d MiB", path, MAX_BYTES >> 20);
+	int e = bytes <= MAX_BYTES ?
+			0 :
+			yk_fail(YOKE_ERANGE, "%s: has more than %d MiB", path, MAX_BYTES >> 20);
 	unsigned char *data = e == 0 ? malloc(bytes + 1) : NULL;
 	if (e == 0 && !data)
 		e = yk_fail(YOKE_ENOMEM, "%s: no memory to read it", path);
@@ -159,7 +166,8 @@ static const char *label_of(const void *arg, int field, int64_t i)
 static bool is_image(const char *name)
 {
 	const char *end = strrchr(name, '.');
-	return end && (yk_same_word(end, ".jpg") || yk_same_word(end, ".jpeg") || yk_same_word(end, ".png"));
+	return end && (yk_same_word(end, ".jpg") || yk_same_word(end, ".jpeg") ||
+		       yk_same_word(end, ".png"));
 }
 
 // Adds an image file to the last class; at the top level, adds a folder as a class.
@@ -190,7 +198,8 @@ static int list_folder(struct images *m, const char *class)
 {
 	struct dirent **entries;
 	char *path = class ? path_of(m, class, NULL) : strdup(m->path);
-	const int n = path ? yk_walk_entries(path, &entries) : yk_fail(YOKE_ENOMEM, "%s: no memory for a path", m->path);
+	const int n = path ? yk_walk_entries(path, &entries) :
+			     yk_fail(YOKE_ENOMEM, "%s: no memory for a path", m->path);
 	int e = n < 0 ? n : 0;
 	free(path);
 	for (int i = 0; i < n; i++) {
@@ -218,7 +227,9 @@ static int list_class(struct images *m, const char *name)
 	m->hash = yk_hash(name, strlen(name), m->hash);
 	const int e = list_folder(m, name);
 	if (e == 0 && m->files == before)
-		return yk_fail(YOKE_EFORMAT, "%s: class %.80s has no images: files named .jpg, .jpeg or .png", m->path, name);
+		return yk_fail(YOKE_EFORMAT,
+			       "%s: class %.80s has no images: files named .jpg, .jpeg or .png",
+			       m->path, name);
 	return e;
 }
 
@@ -237,8 +248,9 @@ static int numbers(const char *key, const char *text, char between, int max, dou
 			return i + 1;
 		at = end + 1;
 	}
-	return yk_fail(YOKE_EINVAL, "dataset_open: %s=%s: must be up to %d numbers with %c between them", key, text, max,
-		       between);
+	return yk_fail(YOKE_EINVAL,
+		       "dataset_open: %s=%s: must be up to %d numbers with %c between them", key,
+		       text, max, between);
 }
 
 static int refuse(const char *key, const char *value, const char *rule)
@@ -250,8 +262,11 @@ static int take_size(struct images *m, const char *size)
 {
 	double side[2] = { 0 };
 	if (!size)
-		return yk_fail(YOKE_EINVAL, "dataset_open: %s: images take size=, the height and width of the samples, as 224 "
-			       "or 224x320", m->path);
+		return yk_fail(
+			YOKE_EINVAL,
+			"dataset_open: %s: images take size=, the height and width of the samples, as 224 "
+			"or 224x320",
+			m->path);
 	const int n = numbers("size", size, 'x', 2, side);
 	if (n < 0)
 		return n;
@@ -274,7 +289,8 @@ static int take_scale(struct images *m, const struct yk_image_settings *o)
 	if (k < 0)
 		return k;
 	if (n == 2 || k == 2)
-		return refuse(n == 2 ? "mean" : "std", n == 2 ? o->mean : o->std, "must be one number, or one for each channel");
+		return refuse(n == 2 ? "mean" : "std", n == 2 ? o->mean : o->std,
+			      "must be one number, or one for each channel");
 	for (int c = 0; c < 3; c++) {
 		const double s = std[k == 3 ? c : 0], x = mean[n == 3 ? c : 0];
 		if (!(s > 0))
@@ -308,7 +324,8 @@ static int take_settings(struct images *m, const struct yk_image_settings *o)
 		m->crop = NONE;
 	else
 		return refuse("crop", o->crop, "must be center, random or none");
-	m->hash = yk_hash_numbers((int64_t[]){ m->resize.to_height, m->resize.to_width }, 8, 2, (uint64_t)m->crop << 1 | m->flip);
+	m->hash = yk_hash_numbers((int64_t[]){ m->resize.to_height, m->resize.to_width }, 8, 2,
+				  (uint64_t)m->crop << 1 | m->flip);
 	m->hash = yk_hash_numbers(m->resize.scale, sizeof *m->resize.scale, 3, m->hash);
 	m->hash = yk_hash_numbers(m->resize.shift, sizeof *m->resize.shift, 3, m->hash);
 	m->hash = yk_hash_numbers(&m->zoom, sizeof m->zoom, 1, m->hash);
@@ -322,9 +339,16 @@ static yoke_dataset *make_set(struct images *m)
 		  .dims = { 3, m->resize.to_height, m->resize.to_width } },
 		{ .name = "class", .dtype = yoke_i32 },
 	};
-	yoke_dataset *d = yoke_dataset_new(&(struct yoke_dataset_options){
-		.size = sizeof(struct yoke_dataset_options), .name = m->path, .count = (int64_t)m->files, .fields = 2,
-		.field = field, .read = read_images, .arg = m, .free_fn = images_free, .fingerprint = m->hash });
+	yoke_dataset *d = yoke_dataset_new(
+		&(struct yoke_dataset_options){ .size = sizeof(struct yoke_dataset_options),
+						.name = m->path,
+						.count = (int64_t)m->files,
+						.fields = 2,
+						.field = field,
+						.read = read_images,
+						.arg = m,
+						.free_fn = images_free,
+						.fingerprint = m->hash });
 	if (d)
 		d->label = label_of;
 	return d;

@@ -45,7 +45,8 @@ static bool is_field(const char *key, const char *end, const char *field)
 
 // Decodes the string of one line in place: *to of *n bytes; the last one if the field is repeated.
 // Other fields are not checked; `what` is for messages.
-static int take_line(char *text, size_t bytes, const char *field, const char *what, const char **to, size_t *n)
+static int take_line(char *text, size_t bytes, const char *field, const char *what, const char **to,
+		     size_t *n)
 {
 	struct yk_scan s = { text, text + bytes, NULL };
 	char *string = NULL;
@@ -68,7 +69,10 @@ static int take_line(char *text, size_t bytes, const char *field, const char *wh
 		return 0;
 	}
 	const char *kind = yk_file_kind(text, bytes);
-	return yk_fail(YOKE_EFORMAT, "%s: not JSON: %s%s", what, kind ? "it is " : "", kind ? kind : good ? value.why : s.why);
+	return yk_fail(YOKE_EFORMAT, "%s: not JSON: %s%s", what, kind ? "it is " : "",
+		       kind ? kind :
+		       good ? value.why :
+			      s.why);
 }
 
 static int read_object(const struct objects *o, struct yk_lines_reader *r, struct yoke_item *s)
@@ -117,11 +121,22 @@ yoke_dataset *yk_jsonl_open(const char *path, const char *field)
 	if (e == 0 && o->lines.count == 0)
 		e = yk_fail(YOKE_EFORMAT, "%s: holds no records", path);
 	if (e == 0) {
-		const struct yoke_field f = { .size = sizeof f, .name = "text", .dtype = yoke_u8, .rank = 1,
-					      .dims = { (int64_t)o->lines.longest }, .multiple = { 16 } };
+		const struct yoke_field f = { .size = sizeof f,
+					      .name = "text",
+					      .dtype = yoke_u8,
+					      .rank = 1,
+					      .dims = { (int64_t)o->lines.longest },
+					      .multiple = { 16 } };
 		d = yoke_dataset_new(&(struct yoke_dataset_options){
-			.size = sizeof(struct yoke_dataset_options), .name = path, .count = o->lines.count, .fields = 1,
-			.field = &f, .read = read_objects, .chunk = 8, .arg = o, .free_fn = objects_free,
+			.size = sizeof(struct yoke_dataset_options),
+			.name = path,
+			.count = o->lines.count,
+			.fields = 1,
+			.field = &f,
+			.read = read_objects,
+			.chunk = 8,
+			.arg = o,
+			.free_fn = objects_free,
 			.fingerprint = yk_hash(field, strlen(field), o->lines.hash) });
 	}
 	if (!d)
@@ -143,14 +158,16 @@ bool yk_jsonl_taken(const char *path, const char *field)
 }
 
 // A document is the string followed by a line end.
-static int give_line(const char *path, uint64_t at, const char *text, size_t bytes, const char *field,
-		     int (*fn)(void *arg, const char *text, size_t bytes), void *arg)
+static int give_line(const char *path, uint64_t at, const char *text, size_t bytes,
+		     const char *field, int (*fn)(void *arg, const char *text, size_t bytes),
+		     void *arg)
 {
 	char *what, *copy;
 	const char *string;
 	size_t n;
 	if (bytes > YK_RECORD_MAX)
-		return yk_fail(YOKE_EFORMAT, "%s: the line at byte %llu has more than %llu MiB", path, (unsigned long long)at,
+		return yk_fail(YOKE_EFORMAT, "%s: the line at byte %llu has more than %llu MiB",
+			       path, (unsigned long long)at,
 			       (unsigned long long)(YK_RECORD_MAX >> 20));
 	if (asprintf(&what, "%s: the line at byte %llu", path, (unsigned long long)at) < 0)
 		return yk_fail(YOKE_ENOMEM, "%s: no memory", path);
@@ -174,10 +191,12 @@ int yk_jsonl_each(const char *path, uint64_t at, const char *text, size_t bytes,
 	const char *line = text, *end = text + bytes;
 	int e = 0;
 	while (line < end && e == 0) {
-		const char *stop = memchr(line, '\n', (size_t)(end - line)), *next = stop ? stop + 1 : end;
+		const char *stop = memchr(line, '\n', (size_t)(end - line)),
+			   *next = stop ? stop + 1 : end;
 		stop = stop ? stop : end;
 		if (!yk_line_is_blank(line, (size_t)(stop - line), 0))
-			e = give_line(path, at + (uint64_t)(line - text), line, (size_t)(stop - line), field, fn, arg);
+			e = give_line(path, at + (uint64_t)(line - text), line,
+				      (size_t)(stop - line), field, fn, arg);
 		line = next;
 	}
 	return e;

@@ -71,8 +71,9 @@ struct walk {
 
 static int too_long(const struct yk_lines *l, int64_t record)
 {
-	return yk_fail(YOKE_EFORMAT, "%s: record %lld has more than %llu MiB%s", l->path, (long long)record + 1,
-		       (unsigned long long)(YK_RECORD_MAX >> 20), l->separator ? ", or a quote is not closed" : "");
+	return yk_fail(YOKE_EFORMAT, "%s: record %lld has more than %llu MiB%s", l->path,
+		       (long long)record + 1, (unsigned long long)(YK_RECORD_MAX >> 20),
+		       l->separator ? ", or a quote is not closed" : "");
 }
 
 // Adds the record from w->begin to `end`, without its line end.
@@ -84,7 +85,8 @@ static int add(struct walk *w, uint64_t end)
 	if (l->count % YK_LINES_EVERY == 0) {
 		const size_t n = (size_t)(l->count / YK_LINES_EVERY);
 		if (yk_grow(&l->at, &l->cap, n + 1, sizeof *l->at) < 0)
-			return yk_fail(YOKE_ENOMEM, "%s: no memory for the offsets of its records", l->path);
+			return yk_fail(YOKE_ENOMEM, "%s: no memory for the offsets of its records",
+				       l->path);
 		l->at[n] = w->begin;
 	}
 	l->count++;
@@ -99,9 +101,11 @@ static int walk(struct walk *w, const char *text, size_t n, uint64_t at)
 	int e = 0;
 	for (size_t i = 0; i < n && e == 0; i++) {
 		const char *end;
-		while (w->begin == at + i && e == 0 && (end = record_end(text + i, n - i, w->l->separator, quotes)) &&
+		while (w->begin == at + i && e == 0 &&
+		       (end = record_end(text + i, n - i, w->l->separator, quotes)) &&
 		       (size_t)(end - text) - i < YK_RECORD_MAX) { // completely in this block
-			w->blank = yk_line_is_blank(text + i, (size_t)(end - text) - i, w->l->separator);
+			w->blank = yk_line_is_blank(text + i, (size_t)(end - text) - i,
+						    w->l->separator);
 			e = add(w, at + (uint64_t)(end - text));
 			i = (size_t)(end - text) + 1;
 			*w = (struct walk){ w->l, CELL, at + i, true, w->hash };
@@ -131,11 +135,13 @@ static int index_block(void *arg, const char *block, size_t n, uint64_t at)
 static int make_index(struct yk_lines *l)
 {
 	struct walk w = { .l = l, .blank = true, .hash = yk_hash_new(0) };
-	int e = w.hash ? yk_text_mark(l->path, l->fd, true, &w.begin) : yk_fail(YOKE_ENOMEM, "%s: no memory to read it", l->path);
+	int e = w.hash ? yk_text_mark(l->path, l->fd, true, &w.begin) :
+			 yk_fail(YOKE_ENOMEM, "%s: no memory to read it", l->path);
 	if (e == 0)
 		e = yk_file_each(l->fd, l->path, w.begin, l->bytes - w.begin, index_block, &w);
 	if (e == 0 && w.state == QUOTED)
-		e = yk_fail(YOKE_EFORMAT, "%s: record %lld: a quote is not closed", l->path, (long long)l->count + 1);
+		e = yk_fail(YOKE_EFORMAT, "%s: record %lld: a quote is not closed", l->path,
+			    (long long)l->count + 1);
 	if (e == 0)
 		e = add(&w, l->bytes);
 	if (w.hash)
@@ -172,7 +178,10 @@ static int read_on(const struct yk_lines *l, struct yk_lines_reader *r, size_t s
 {
 	const size_t rest = r->have - r->at;
 	const uint64_t at = r->from + r->have, left = l->bytes - at;
-	const size_t more = left < some ? (size_t)left : some > rest ? some : left < rest ? (size_t)left : rest;
+	const size_t more = left < some ? (size_t)left :
+			    some > rest ? some :
+			    left < rest ? (size_t)left :
+					  rest;
 	memmove(r->text, r->text + r->at, rest);
 	r->from += r->at;
 	r->have = rest;
@@ -191,10 +200,13 @@ static int read_on(const struct yk_lines *l, struct yk_lines_reader *r, size_t s
 // Moves the reader to the first record of the index group that contains record i.
 static int read_group(const struct yk_lines *l, struct yk_lines_reader *r, int64_t i)
 {
-	const int64_t group = i / YK_LINES_EVERY, groups = (l->count + YK_LINES_EVERY - 1) / YK_LINES_EVERY;
+	const int64_t group = i / YK_LINES_EVERY,
+		      groups = (l->count + YK_LINES_EVERY - 1) / YK_LINES_EVERY;
 	const uint64_t begin = l->at[group], end = group + 1 < groups ? l->at[group + 1] : l->bytes;
 	const uint64_t max = (uint64_t)1 << 16;
-	*r = (struct yk_lines_reader){ .text = r->text, .cap = r->cap, .from = begin, .next = group * YK_LINES_EVERY };
+	*r = (struct yk_lines_reader){
+		.text = r->text, .cap = r->cap, .from = begin, .next = group * YK_LINES_EVERY
+	};
 	if (yk_grow(&r->text, &r->cap, 1, 1) < 0)
 		return yk_fail(YOKE_ENOMEM, "%s: no memory for a record", l->path);
 	return read_on(l, r, end - begin < max ? (size_t)(end - begin) : (size_t)max);
@@ -221,8 +233,10 @@ static int take_next(const struct yk_lines *l, struct yk_lines_reader *r, char *
 		}
 		// the file changed after it was indexed
 		if (end && over && end == r->text + r->have)
-			return yk_fail(YOKE_EIO, "%s: no longer has record %lld: it changed while it was being read", l->path,
-				       (long long)r->next + 1);
+			return yk_fail(
+				YOKE_EIO,
+				"%s: no longer has record %lld: it changed while it was being read",
+				l->path, (long long)r->next + 1);
 		if (end)
 			r->at += *n + 1;
 		const int e = end ? 0 : read_on(l, r, SOME);
@@ -231,8 +245,8 @@ static int take_next(const struct yk_lines *l, struct yk_lines_reader *r, char *
 	}
 }
 
-int yk_lines_read(const struct yk_lines *l, struct yk_lines_reader *r, int64_t i, char **text, size_t *bytes,
-		  uint64_t *begin)
+int yk_lines_read(const struct yk_lines *l, struct yk_lines_reader *r, int64_t i, char **text,
+		  size_t *bytes, uint64_t *begin)
 {
 	int e = r->next > 0 && r->next == i ? 0 : read_group(l, r, i);
 	for (int64_t from = r->next; from <= i && e == 0; from++)

@@ -39,16 +39,18 @@ struct yk_lines_reader {
 };
 // Reads record i without its line end; *at is its file offset.  A NUL and YK_LINES_SPARE undefined
 // bytes follow the text, which stays valid until the reader's next call.
-int yk_lines_read(const struct yk_lines *, struct yk_lines_reader *, int64_t i, char **text, size_t *bytes, uint64_t *at);
+int yk_lines_read(const struct yk_lines *, struct yk_lines_reader *, int64_t i, char **text,
+		  size_t *bytes, uint64_t *at);
 void yk_lines_reader_fini(struct yk_lines_reader *);
 
 // ---- csv.c, jsonl.c ----
 
-// columns: "a,b:category,c:text", where a name in quotes may have any characters ("" for a quote); NULL: all
-// columns, as numbers. header: the first record has the names; otherwise they are column1, column2, ...
+// columns: "a,b:category,c:text", where a name in quotes may have any characters ("" for a quote);
+// NULL: all columns, as numbers. header: the first record has the names; otherwise they are
+// column1, column2, ...
 yoke_dataset *yk_csv_open(const char *path, char separator, const char *columns, bool header);
-// Finds the separator of the first records: `usual`, unless it does not separate cells and another one of
-// , ; tab | divides all of them into equally many.
+// Finds the separator of the first records: `usual`, unless it does not separate cells and another
+// one of , ; tab | divides all of them into equally many.
 int yk_csv_delimiter(const char *path, char usual, char *to);
 // Field "text", u8, holds the string of each object's member `field`.
 yoke_dataset *yk_jsonl_open(const char *path, const char *field);

@@ -58,7 +58,8 @@ static int64_t max_ahead(const struct yoke_loader *l)
 static bool begin_batch(struct yoke_loader *l)
 {
 	struct yk_batch *s = NULL;
-	if (l->queue.head - l->queue.tail >= max_ahead(l) || l->queue.head - l->queue.tail >= l->slots)
+	if (l->queue.head - l->queue.tail >= max_ahead(l) ||
+	    l->queue.head - l->queue.tail >= l->slots)
 		return false;
 	for (int i = 0; i < l->slots && !s; i++)
 		if (l->slot[i].free)
@@ -97,14 +98,17 @@ static struct yk_batch *open_slot(struct yoke_loader *l)
 	}
 }
 
-static void note_reading(struct yoke_loader *l, const struct yk_worker *w, uint64_t begin, uint64_t end)
+static void note_reading(struct yoke_loader *l, const struct yk_worker *w, uint64_t begin,
+			 uint64_t end)
 {
 	if (l->trace.n < l->trace.max)
-		l->trace.span[l->trace.n++] = (struct yk_reading){ begin, end - begin, w ? (int)(w - l->worker) : -1 };
+		l->trace.span[l->trace.n++] =
+			(struct yk_reading){ begin, end - begin, w ? (int)(w - l->worker) : -1 };
 }
 
 // Takes rows, reads them without the lock, and marks them as done.
-static void read_some(struct yoke_loader *l, struct yk_reader *r, struct yk_batch *s, struct yk_worker *w)
+static void read_some(struct yoke_loader *l, struct yk_reader *r, struct yk_batch *s,
+		      struct yk_worker *w)
 {
 	const int64_t first = s->next, rest = s->samples - first;
 	const int64_t n = rest < l->set->chunk ? rest : l->set->chunk;
@@ -169,7 +173,9 @@ static void *work(void *arg)
 static bool wait_done(struct yoke_loader *l, bool quitting)
 {
 	// on close, data that a pipe may still deliver is not needed, so do not wait long
-	const double max = l->quit && l->set->stream ? STREAM_END : (double)yk_param_int(&data_timeout), now = yk_seconds();
+	const double max = l->quit && l->set->stream ? STREAM_END :
+						       (double)yk_param_int(&data_timeout),
+		     now = yk_seconds();
 	double first = now;
 	const struct yk_worker *oldest = NULL;
 	for (int i = 0; i < l->workers; i++) {
@@ -182,8 +188,11 @@ static bool wait_done(struct yoke_loader *l, bool quitting)
 	if (oldest && now - first >= max) {
 		if (!quitting && !l->error.code) {
 			l->error.code = YOKE_EIO;
-			snprintf(l->error.why, sizeof l->error.why, "%s: sample %lld: has been read for longer than data.timeout = "
-				 "%lld seconds", l->set->name, (long long)yk_cursor_sample(&l->feed, &oldest->place),
+			snprintf(l->error.why, sizeof l->error.why,
+				 "%s: sample %lld: has been read for longer than data.timeout = "
+				 "%lld seconds",
+				 l->set->name,
+				 (long long)yk_cursor_sample(&l->feed, &oldest->place),
 				 (long long)max);
 		}
 		return false;
@@ -245,17 +254,19 @@ static int start(struct yoke_loader *l)
 		w->started = !reason;
 		if (reason) {
 			loader_drop(l);
-			e = yk_fail(YOKE_ENOMEM, "loader: cannot start thread %d of %d: %s", i + 1, l->workers,
-				    strerror(reason));
+			e = yk_fail(YOKE_ENOMEM, "loader: cannot start thread %d of %d: %s", i + 1,
+				    l->workers, strerror(reason));
 		}
 	}
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	return e;
 }
 
-static void set_position(struct yoke_loader *l, const struct yk_cursor *c, const struct yoke_position *p)
+static void set_position(struct yoke_loader *l, const struct yk_cursor *c,
+			 const struct yoke_position *p)
 {
-	l->position = (struct yoke_position){ .epoch = c->epoch, .index = yk_cursor_index(&l->feed, c),
+	l->position = (struct yoke_position){ .epoch = c->epoch,
+					      .index = yk_cursor_index(&l->feed, c),
 					      .failed = c->epoch == p->epoch ? p->failed : 0 };
 }
 
@@ -268,10 +279,12 @@ static void init_locks(struct yoke_loader *l)
 
 yoke_loader *yoke_loader_new(yoke_dataset *set, const char *settings)
 {
-	return yk_loader_new_at(set, settings, &(struct yoke_position){ .size = sizeof(struct yoke_position) });
+	return yk_loader_new_at(set, settings,
+				&(struct yoke_position){ .size = sizeof(struct yoke_position) });
 }
 
-yoke_loader *yk_loader_new_at(yoke_dataset *set, const char *settings, const struct yoke_position *at)
+yoke_loader *yk_loader_new_at(yoke_dataset *set, const char *settings,
+			      const struct yoke_position *at)
 {
 	struct yk_feed feed = { .count = set ? set->count : 0 };
 	struct yk_cursor begin;
@@ -335,7 +348,8 @@ void yoke_loader_free(yoke_loader *l)
 		pthread_mutex_lock(&l->lock);
 	}
 	if (late && !l->set->stream)
-		yk_warn("data", "%s: a read does not return; its thread is abandoned", l->set->name);
+		yk_warn("data", "%s: a read does not return; its thread is abandoned",
+			l->set->name);
 	pthread_mutex_unlock(&l->lock);
 	loader_drop(l);
 }
@@ -404,19 +418,25 @@ static int by_row(const void *a, const void *b)
 static void end_by(struct yoke_loader *l, const struct yk_item_failure *f, const char *rule)
 {
 	l->error.code = f->code;
-	snprintf(l->error.why, sizeof l->error.why, "%s: sample %lld: %s%s", l->set->name, (long long)f->number, f->why, rule);
+	snprintf(l->error.why, sizeof l->error.why, "%s: sample %lld: %s%s", l->set->name,
+		 (long long)f->number, f->why, rule);
 }
 
 // Reports a skipped sample.  Called without the lock, since the callback is the application's.
 static void report_skipped(struct yoke_loader *l, const struct yk_item_failure *f)
 {
 	if (l->stats.failed++ < LOGGED)
-		yk_warn("data", "%s: sample %lld is skipped: %s%s", l->set->name, (long long)f->number, f->why,
+		yk_warn("data", "%s: sample %lld is skipped: %s%s", l->set->name,
+			(long long)f->number, f->why,
 			l->stats.failed == LOGGED ? "; further ones are not logged" : "");
 	if (l->error.report)
-		l->error.report(l->error.report_arg, &(struct yoke_data_error){
-			.size = sizeof(struct yoke_data_error), .name = l->set->name, .number = f->number,
-			.epoch = f->epoch, .code = f->code, .why = f->why });
+		l->error.report(l->error.report_arg,
+				&(struct yoke_data_error){ .size = sizeof(struct yoke_data_error),
+							   .name = l->set->name,
+							   .number = f->number,
+							   .epoch = f->epoch,
+							   .code = f->code,
+							   .why = f->why });
 }
 
 // Counts the failures of a batch in row order.  The count continues with the last one's epoch.
@@ -432,9 +452,13 @@ static void count_failures(struct yoke_loader *l, struct yk_batch *s, struct yok
 			p->failed = 0;
 		}
 		p->failed++;
-		snprintf(rule, sizeof rule, "; this exceeds on_error=%lld", (long long)l->feed.on_error);
+		snprintf(rule, sizeof rule, "; this exceeds on_error=%lld",
+			 (long long)l->feed.on_error);
 		if (f->ends)
-			end_by(l, f, l->feed.on_error == YK_ERROR_STOP ? "" : "; no other sample of the epoch can be read");
+			end_by(l, f,
+			       l->feed.on_error == YK_ERROR_STOP ?
+				       "" :
+				       "; no other sample of the epoch can be read");
 		else if (l->feed.on_error > 0 && p->failed > l->feed.on_error)
 			end_by(l, f, rule);
 		else
@@ -474,7 +498,8 @@ static struct yk_batch *wait_slot(struct yoke_loader *l, bool *end)
 	l->asking = false;
 	if (l->error.worker && !l->error.code) {
 		l->error.code = l->error.worker;
-		snprintf(l->error.why, sizeof l->error.why, "loader: %s: no memory in a worker thread", l->set->name);
+		snprintf(l->error.why, sizeof l->error.why,
+			 "loader: %s: no memory in a worker thread", l->set->name);
 	}
 	return l->error.code ? NULL : s;
 }
@@ -532,8 +557,8 @@ bool yk_loader_take(struct yoke_loader *l, struct yk_batch *s)
 
 // ---- position, statistics ----
 
-int yk_loader_sum(const struct yoke_loader *l, const struct yoke_position *at, int64_t (*of)(void *arg, int64_t number), void *arg,
-		  int64_t *to)
+int yk_loader_sum(const struct yoke_loader *l, const struct yoke_position *at,
+		  int64_t (*of)(void *arg, int64_t number), void *arg, int64_t *to)
 {
 	struct yk_cursor begin;
 	int64_t sum = 0;
@@ -552,7 +577,9 @@ int yk_loader_sum(const struct yoke_loader *l, const struct yoke_position *at, i
 int yoke_loader_position(const yoke_loader *l, struct yoke_position *to)
 {
 	const int err = yk_require(l, "loader");
-	return err ? err : yk_sized_write(to, sizeof *to, &l->position, "loader_position", "yoke_position");
+	return err ? err :
+		     yk_sized_write(to, sizeof *to, &l->position, "loader_position",
+				    "yoke_position");
 }
 
 int yoke_loader_seek(yoke_loader *l, const struct yoke_position *at)
@@ -578,10 +605,12 @@ int yoke_loader_seek(yoke_loader *l, const struct yoke_position *at)
 		set_position(l, &c, &p);
 	pthread_cond_broadcast(&l->work);
 	pthread_mutex_unlock(&l->lock);
-	return moved ? 0 : yk_fail(YOKE_EBUSY, "loader_seek: %s: a read does not return", l->set->name);
+	return moved ? 0 :
+		       yk_fail(YOKE_EBUSY, "loader_seek: %s: a read does not return", l->set->name);
 }
 
-int yoke_loader_errors(yoke_loader *l, void (*fn)(void *arg, const struct yoke_data_error *), void *arg)
+int yoke_loader_errors(yoke_loader *l, void (*fn)(void *arg, const struct yoke_data_error *),
+		       void *arg)
 {
 	const int err = yk_require(l, "loader");
 	if (err)

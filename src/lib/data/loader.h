@@ -71,10 +71,11 @@ struct yk_reader {
 	struct yk_cursor *place;
 };
 
-// Where the fields of a batch lie in the memory of a slot, and which rows of a batch are read; set once.
+// Where the fields of a batch lie in the memory of a slot, and which rows of a batch are read; set
+// once.
 struct yk_slot_layout {
-	size_t *offset, *raw; // [fields]: offset of the batch; of samples before padding, for fields
-			      // that vary (equal: not padded)
+	size_t *offset, *raw; // [fields]: offset of the batch; of samples before padding, for
+			      // fields that vary (equal: not padded)
 	size_t *stride;       // [fields]: bytes from a micro-batch to the next
 	int64_t part;         // max rows of a micro-batch
 	int64_t before, rows; // rows of a batch to skip at the beginning, and rows to read, whole
@@ -161,7 +162,8 @@ static inline int yk_loader_tensors(const struct yoke_loader *l)
 
 // Reads rows first .. first + n - 1 of a slot, n at most the dataset's chunk.  Called without the
 // lock.
-void yk_rows_read(struct yoke_loader *, struct yk_reader *, struct yk_batch *, int64_t first, int64_t n);
+void yk_rows_read(struct yoke_loader *, struct yk_reader *, struct yk_batch *, int64_t first,
+		  int64_t n);
 // Sets shapes and pads, once all rows are read.  Called without the lock.
 void yk_batch_finish(struct yoke_loader *, struct yk_batch *);
 int yk_reader_init(struct yk_reader *, const yoke_dataset *);
@@ -188,8 +190,8 @@ void yk_batch_unhold(void *slot);
 // Number of slots that are out, without the current one.
 int yk_loader_out(struct yoke_loader *);
 // Sums `of` over the samples of the batch that begins at a position, over all micro-batches.
-int yk_loader_sum(const struct yoke_loader *, const struct yoke_position *, int64_t (*of)(void *arg, int64_t number), void *arg,
-		  int64_t *to);
+int yk_loader_sum(const struct yoke_loader *, const struct yoke_position *,
+		  int64_t (*of)(void *arg, int64_t number), void *arg, int64_t *to);
 // Did a failed sample, or a read that does not return, end the loader?
 bool yk_loader_failed(const struct yoke_loader *);
 // Records the time spans in which threads read, at most `max`.

@@ -28,8 +28,9 @@ enum { DEFLATES = 1032 }; // max expansion ratio of deflate
 // guards the variables below, and HDF5, which is not thread-safe
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-#define CALLS(X) X(Mat_Open) X(Mat_Close) X(Mat_VarRead) X(Mat_VarReadInfo) X(Mat_VarReadNextInfo) X(Mat_VarReadDataAll) \
-	X(Mat_VarFree) X(Mat_GetVersion)
+#define CALLS(X) \
+	X(Mat_Open) X(Mat_Close) X(Mat_VarRead) X(Mat_VarReadInfo) X(Mat_VarReadNextInfo) \
+	X(Mat_VarReadDataAll) X(Mat_VarFree) X(Mat_GetVersion)
 #define MEMBER(name) __typeof__(&name) name;
 #define PLACE(name) { #name, offsetof(struct calls, name) },
 static struct calls {
@@ -59,7 +60,8 @@ static bool is_there(void)
 		memcpy((char *)&mat + call[i].at, &symbol, sizeof symbol);
 		state = symbol ? state : MISSING;
 	}
-	void *set = library ? dlsym(library, "H5Eset_auto2") : NULL, *get = library ? dlsym(library, "H5Eget_auto2") : NULL;
+	void *set = library ? dlsym(library, "H5Eset_auto2") : NULL,
+	     *get = library ? dlsym(library, "H5Eget_auto2") : NULL;
 	memcpy(&set_handler, &set, sizeof set_handler);
 	memcpy(&get_handler, &get, sizeof get_handler);
 	return state == THERE;
@@ -95,7 +97,8 @@ static bool whole(struct walk *w, uint64_t at, uint64_t end, int depth)
 		at += 8;
 		if ((small && tag[0] >> 16 > 4) || bytes > end - at)
 			return false;
-		if (!small && tag[0] == MATRIX && (depth == DEPTH || !whole(w, at, at + bytes, depth + 1)))
+		if (!small && tag[0] == MATRIX &&
+		    (depth == DEPTH || !whole(w, at, at + bytes, depth + 1)))
 			return false;
 		const uint64_t padded = depth ? (bytes + 7) / 8 * 8 : bytes;
 		at += padded < end - at ? padded : end - at;
@@ -108,9 +111,14 @@ static bool whole(struct walk *w, uint64_t at, uint64_t end, int depth)
 static bool whole_hdf5(const char *path, int fd, uint64_t bytes)
 {
 	unsigned char head[52];
-	if (bytes < 512 + sizeof head || yk_file_read_at(fd, path, 512, head, sizeof head) < 0 || memcmp(head, "\x89HDF\r\n\x1a\n", 8))
+	if (bytes < 512 + sizeof head || yk_file_read_at(fd, path, 512, head, sizeof head) < 0 ||
+	    memcmp(head, "\x89HDF\r\n\x1a\n", 8))
 		return false;
-	const int version = head[8], at = version == 0 ? 40 : version == 1 ? 44 : 28, width = head[version < 2 ? 13 : 9];
+	const int version = head[8],
+		  at = version == 0 ? 40 :
+		       version == 1 ? 44 :
+				      28,
+		  width = head[version < 2 ? 13 : 9];
 	uint64_t end = 0;
 	for (int k = 7; k >= 0; k--)
 		end = end << 8 | head[at + k];
@@ -124,18 +132,27 @@ static int check(const char *path)
 	struct walk w = { .path = path, .fd = yk_file_open(path, &bytes) };
 	if (w.fd < 0)
 		return w.fd;
-	int err = bytes < sizeof head ? yk_fail(YOKE_EFORMAT, "%s: is too short for a MAT file", path) :
-					yk_file_read_at(w.fd, path, 0, head, sizeof head);
-	const bool little = !err && head[126] == 'I' && head[127] == 'M', big = !err && head[126] == 'M' && head[127] == 'I';
+	int err = bytes < sizeof head ?
+			  yk_fail(YOKE_EFORMAT, "%s: is too short for a MAT file", path) :
+			  yk_file_read_at(w.fd, path, 0, head, sizeof head);
+	const bool little = !err && head[126] == 'I' && head[127] == 'M',
+		   big = !err && head[126] == 'M' && head[127] == 'I';
 	const int version = little || big ? head[little ? 125 : 124] : 0;
 	w.swap = little == YK_HOST_BIG;
 	if (!err && !memcmp(head, "\x89HDF\r\n\x1a\n", 8))
-		err = yk_fail(YOKE_EFORMAT, "%s: is HDF5 without the header of a MAT file, as h5py writes it by itself; save the array as .npy, "
-			      "or with scipy.io.savemat", path);
+		err = yk_fail(
+			YOKE_EFORMAT,
+			"%s: is HDF5 without the header of a MAT file, as h5py writes it by itself; save the array as .npy, "
+			"or with scipy.io.savemat",
+			path);
 	else if (!err && version != 1 && version != 2 && yk_file_kind(head, sizeof head))
 		err = yk_file_refused(path, head, sizeof head, "a MAT file", "");
-	if ((version == 1 && !whole(&w, sizeof head, bytes, 0)) || (version == 2 && !whole_hdf5(path, w.fd, bytes)))
-		err = yk_fail(YOKE_EFORMAT, "%s: is truncated or damaged: its contents extend past the end of the file", path);
+	if ((version == 1 && !whole(&w, sizeof head, bytes, 0)) ||
+	    (version == 2 && !whole_hdf5(path, w.fd, bytes)))
+		err = yk_fail(
+			YOKE_EFORMAT,
+			"%s: is truncated or damaged: its contents extend past the end of the file",
+			path);
 	close(w.fd);
 	return err;
 }
@@ -179,8 +196,10 @@ static int rank_of(const matvar_t *v)
 // The likely reason why libmatio lists no variables of a version 7.3 file.
 static const char *hint_of(mat_t *f, bool listed)
 {
-	return !listed && mat.Mat_GetVersion(f) == MAT_FT_MAT73 ? "; libmatio cannot list a file with an attribute MATLAB_class of variable length, as h5py "
-		"writes a str: write the attribute as np.bytes_(\"double\")" : "";
+	return !listed && mat.Mat_GetVersion(f) == MAT_FT_MAT73 ?
+		       "; libmatio cannot list a file with an attribute MATLAB_class of variable length, as h5py "
+		       "writes a str: write the attribute as np.bytes_(\"double\")" :
+		       "";
 }
 
 // The first array of the most likely kind: three axes, else two, else a vector.
@@ -197,7 +216,9 @@ static matvar_t *find_likely(mat_t *f, const char *path)
 		listed = true;
 	}
 	if (!best)
-		yk_fail(YOKE_EFORMAT, "%s: has no real array [lines,samples,bands] or [lines,samples]%s", path, hint_of(f, listed));
+		yk_fail(YOKE_EFORMAT,
+			"%s: has no real array [lines,samples,bands] or [lines,samples]%s", path,
+			hint_of(f, listed));
 	return best;
 }
 
@@ -215,7 +236,8 @@ static matvar_t *find(mat_t *f, const char *path, const char *name)
 	}
 	if (may_be(v))
 		return v;
-	yk_fail(YOKE_EUNSUPPORTED, "%s: %s is no real array [lines,samples,bands] or [lines,samples] of u8 i16 i32 f32 f64 u16 u32 i64 or u64",
+	yk_fail(YOKE_EUNSUPPORTED,
+		"%s: %s is no real array [lines,samples,bands] or [lines,samples] of u8 i16 i32 f32 f64 u16 u32 i64 or u64",
 		path, name);
 	mat.Mat_VarFree(v);
 	return NULL;
@@ -232,7 +254,9 @@ static int begin(struct session *s, const char *path)
 	*s = (struct session){ .file = NULL };
 	pthread_mutex_lock(&lock);
 	if (!is_there())
-		return yk_fail(YOKE_EUNSUPPORTED, "%s: MAT files are read by %s, which is not installed", path, MATIO_LIBRARY);
+		return yk_fail(YOKE_EUNSUPPORTED,
+			       "%s: MAT files are read by %s, which is not installed", path,
+			       MATIO_LIBRARY);
 	if (set_handler && get_handler && get_handler(0, &s->handler, &s->arg) >= 0)
 		set_handler(0, NULL, NULL);
 	s->file = mat.Mat_Open(path, MAT_ACC_RDONLY);
@@ -254,17 +278,26 @@ static int take(yoke_cube *c, const matvar_t *v)
 {
 	const size_t bands = v->rank == 3 ? v->dims[2] : 1;
 	struct stat s;
-	c->envi = (struct yk_envi){ .lines = (int64_t)v->dims[0], .samples = (int64_t)v->dims[1], .bands = (int64_t)bands,
-				    .type = type_of(v), .interleave = YK_BSQ, .scale = 1, .ignore = NAN,
+	c->envi = (struct yk_envi){ .lines = (int64_t)v->dims[0],
+				    .samples = (int64_t)v->dims[1],
+				    .bands = (int64_t)bands,
+				    .type = type_of(v),
+				    .interleave = YK_BSQ,
+				    .scale = 1,
+				    .ignore = NAN,
 				    .big = YK_HOST_BIG }; // libmatio returns host byte order
 	c->envi.bytes = (uint64_t)c->envi.type->width;
-	if (!v->dims[0] || !v->dims[1] || !bands || v->dims[0] > INT32_MAX || v->dims[1] > INT32_MAX || bands > YK_ENVI_BANDS ||
+	if (!v->dims[0] || !v->dims[1] || !bands || v->dims[0] > INT32_MAX ||
+	    v->dims[1] > INT32_MAX || bands > YK_ENVI_BANDS ||
 	    __builtin_mul_overflow(c->envi.bytes, (uint64_t)v->dims[0], &c->envi.bytes) ||
 	    __builtin_mul_overflow(c->envi.bytes, (uint64_t)v->dims[1], &c->envi.bytes) ||
-	    __builtin_mul_overflow(c->envi.bytes, (uint64_t)bands, &c->envi.bytes) || stat(c->path, &s) < 0 ||
-	    c->envi.bytes / (v->class_type == MAT_C_EMPTY ? 8 * DEFLATES : DEFLATES) > (uint64_t)s.st_size)
-		return yk_fail(YOKE_EFORMAT, "%s: %s is %zu x %zu x %zu, which is larger than the file", c->path, v->name, v->dims[0], v->dims[1],
-			       bands);
+	    __builtin_mul_overflow(c->envi.bytes, (uint64_t)bands, &c->envi.bytes) ||
+	    stat(c->path, &s) < 0 ||
+	    c->envi.bytes / (v->class_type == MAT_C_EMPTY ? 8 * DEFLATES : DEFLATES) >
+		    (uint64_t)s.st_size)
+		return yk_fail(YOKE_EFORMAT,
+			       "%s: %s is %zu x %zu x %zu, which is larger than the file", c->path,
+			       v->name, v->dims[0], v->dims[1], bands);
 	c->columns = true;
 	c->variable = strdup(v->name);
 	c->data = strdup(c->path);
@@ -305,8 +338,9 @@ static matvar_t *read_variable(mat_t *f, const char *name)
 // Is it still the array that the cube was opened with?
 static bool is_same(const yoke_cube *c, const matvar_t *v)
 {
-	return type_of(v) == c->envi.type && (v->rank == 2 || v->rank == 3) && (int64_t)v->dims[0] == c->envi.lines &&
-	       (int64_t)v->dims[1] == c->envi.samples && (int64_t)(v->rank == 3 ? v->dims[2] : 1) == c->envi.bands;
+	return type_of(v) == c->envi.type && (v->rank == 2 || v->rank == 3) &&
+	       (int64_t)v->dims[0] == c->envi.lines && (int64_t)v->dims[1] == c->envi.samples &&
+	       (int64_t)(v->rank == 3 ? v->dims[2] : 1) == c->envi.bands;
 }
 
 int yk_mat_read(const yoke_cube *c, void *to)
@@ -315,7 +349,8 @@ int yk_mat_read(const yoke_cube *c, void *to)
 	int err = begin(&s, c->path);
 	matvar_t *v = err ? NULL : read_variable(s.file, c->variable);
 	if (!err && (!v || !v->data || !is_same(c, v)))
-		err = yk_fail(YOKE_EIO, "%s: %s cannot be read, or has changed", c->path, c->variable);
+		err = yk_fail(YOKE_EIO, "%s: %s cannot be read, or has changed", c->path,
+			      c->variable);
 	if (!err)
 		memcpy(to, v->data, c->envi.bytes);
 	end(&s, v);
@@ -327,7 +362,8 @@ int yk_mat_read(const yoke_cube *c, void *to)
 int yk_mat_open(yoke_cube *c, const char *variable)
 {
 	(void)variable;
-	return yk_fail(YOKE_EUNSUPPORTED, "%s: this yoke was built without libmatio, which reads MAT files", c->path);
+	return yk_fail(YOKE_EUNSUPPORTED,
+		       "%s: this yoke was built without libmatio, which reads MAT files", c->path);
 }
 
 int yk_mat_read(const yoke_cube *c, void *to)

@@ -12,13 +12,14 @@
 
 // Returns the next batch for a call with a list of n fields or micro-batches of fields, copied to
 // the device of ctx.  *rows: the call's result if there is no batch.
-static struct yk_batch *next(struct yoke_loader *l, int n, const void *list, struct yoke_context *ctx, const char *call,
-			     int64_t *rows)
+static struct yk_batch *next(struct yoke_loader *l, int n, const void *list,
+			     struct yoke_context *ctx, const char *call, int64_t *rows)
 {
 	bool end;
 	int e = yk_require_as(l, call, "loader");
 	if (!e && n != yk_loader_tensors(l))
-		e = yk_fail(YOKE_EINVAL, "%s: needs one tensor per field%s of its dataset, %d; got %d", call,
+		e = yk_fail(YOKE_EINVAL,
+			    "%s: needs one tensor per field%s of its dataset, %d; got %d", call,
 			    l->feed.split > 1 ? "and micro-batch" : "", yk_loader_tensors(l), n);
 	if (!e)
 		e = yk_require_as(list, call, "list of fields");
@@ -78,7 +79,8 @@ int64_t yoke_loader_next(yoke_loader *l, int n, yoke_tensor **to, yoke_tensor **
 	yoke_tensor **sent = s ? yk_loader_sent(l) : NULL;
 	const bool copy = s && yk_loader_out(l) >= l->feed.held; // read-ahead needs the other slots
 	for (int k = 0; s && k < n; k++) {
-		to[k] = sent ? yk_prefetch_share(sent[k]) : in_place(s, k / (int)l->feed.parts, k % l->feed.parts, copy);
+		to[k] = sent ? yk_prefetch_share(sent[k]) :
+			       in_place(s, k / (int)l->feed.parts, k % l->feed.parts, copy);
 		if (!to[k])
 			rows = yoke_error_code();
 	}
@@ -98,8 +100,10 @@ static int put(struct yk_batch *s, int f, int64_t part, yoke_tensor *variable, y
 	for (int k = 0; same && k <= x->rank; k++)
 		same = t->dims[k] == dims[k];
 	if (!same)
-		return yk_fail(YOKE_ESHAPE, "loader_put: field %s of this batch differs from its variable in shape or dtype",
-			       x->name);
+		return yk_fail(
+			YOKE_ESHAPE,
+			"loader_put: field %s of this batch differs from its variable in shape or dtype",
+			x->name);
 	if (!sent || t->host)
 		return yoke_put(variable, yk_batch_part(s, f, part), yoke_bytes(variable));
 	return yk_prefetch_put(variable, sent);
@@ -114,7 +118,10 @@ int64_t yoke_loader_put(yoke_loader *l, int n, yoke_tensor *const *variable)
 	for (int k = 1; variable && k < n; k++)
 		for (int i = 0; i < k; i++)
 			if (variable[i] && variable[i] == variable[k])
-				return yk_fail(YOKE_EINVAL, "loader_put: fields %d and %d have the same variable", i, k);
+				return yk_fail(
+					YOKE_EINVAL,
+					"loader_put: fields %d and %d have the same variable", i,
+					k);
 	struct yk_batch *s = next(l, n, variable, ctx, "loader_put", &rows);
 	yoke_tensor **sent = s ? yk_loader_sent(l) : NULL;
 	for (int k = 0; s && k < n && rows >= 0; k++) {

@@ -18,7 +18,8 @@ TARGET static void NAME(run)(float *to, uint64_t counter, uint64_t key, uint64_t
 	typedef NAME(u32) U32;
 	typedef NAME(i32) I32;
 	typedef NAME(f32) F32;
-	const U64 none = { 0 }, m0 = none + 0xd2511f53u, m1 = none + 0xcd9e8d57u, low = none + 0xffffffffu;
+	const U64 none = { 0 }, m0 = none + 0xd2511f53u, m1 = none + 0xcd9e8d57u,
+		  low = none + 0xffffffffu;
 	for (int g0 = 0; g0 < GROUPS; g0 += SOME) {
 		uint32_t k0 = (uint32_t)key, k1 = (uint32_t)(key >> 32);
 		U64 x0[SOME], x1[SOME], x2[SOME], x3[SOME]; // the Philox words, later the numbers
@@ -41,10 +42,12 @@ TARGET static void NAME(run)(float *to, uint64_t counter, uint64_t key, uint64_t
 			k1 += 0xbb67ae85u;
 		}
 		EACH(v) {
-			const U32 a = (U32)((x0[v] & low) | x2[v] << 32), b = (U32)((x1[v] & low) | x3[v] << 32);
-// r = sqrt(-2 log u); u has 23 bits plus half a unit, never 0 or 1, and is split as 2^e (1 + f)
-// with 1 + f >= sqrt(1/2)
-			const F32 u = (__builtin_convertvector((I32)(a >> 9), F32) + 0.5f) * 0x1p-23f;
+			const U32 a = (U32)((x0[v] & low) | x2[v] << 32),
+				  b = (U32)((x1[v] & low) | x3[v] << 32);
+			// r = sqrt(-2 log u); u has 23 bits plus half a unit, never 0 or 1, and is
+			// split as 2^e (1 + f) with 1 + f >= sqrt(1/2)
+			const F32 u =
+				(__builtin_convertvector((I32)(a >> 9), F32) + 0.5f) * 0x1p-23f;
 			const I32 e = ((I32)u - 0x3f3504f3) >> 23;
 			const F32 f = (F32)((I32)u - (e << 23)) - 1.f, z = f * f;
 			F32 p = f * -0.0830523968f + 0.127988413f;
@@ -54,17 +57,29 @@ TARGET static void NAME(run)(float *to, uint64_t counter, uint64_t key, uint64_t
 			p = p * f + 0.200018793f;
 			p = p * f + -0.250002801f;
 			p = p * f + 0.333333254f;
-			const F32 log_u = (f - (z * 0.5f - p * (z * f))) + __builtin_convertvector(e, F32) * 0.693147182f;
+			const F32 log_u = (f - (z * 0.5f - p * (z * f))) +
+					  __builtin_convertvector(e, F32) * 0.693147182f;
 			const F32 r = ROOT(log_u * -2.f);
 // 23 bits give the angle within a quadrant; the upper two bits choose the quadrant
-			const F32 t = (__builtin_convertvector((I32)(b << 2 >> 9), F32) - 4194303.5f) * (1.57079637f * 0x1p-23f), y = t * t;
-			const F32 sine = t + t * y * ((y * -0.00019588011f + 0.0083327489f) * y + -0.166666642f);
-			const F32 cosine = 1.f - y * 0.5f + y * y * ((y * 2.4548046e-05f + -0.00138883037f) * y + 0.0416666642f);
+			const F32 t = (__builtin_convertvector((I32)(b << 2 >> 9), F32) -
+				       4194303.5f) *
+				      (1.57079637f * 0x1p-23f),
+				  y = t * t;
+			const F32 sine =
+				t +
+				t * y * ((y * -0.00019588011f + 0.0083327489f) * y + -0.166666642f);
+			const F32 cosine = 1.f - y * 0.5f +
+					   y * y *
+						   ((y * 2.4548046e-05f + -0.00138883037f) * y +
+						    0.0416666642f);
 			const I32 odd = (I32)(b << 1) >> 31;
-			const I32 across = (odd & (I32)sine) | (~odd & (I32)cosine), up = (odd & (I32)cosine) | (~odd & (I32)sine);
-			const F32 even_numbers = r * (F32)(across ^ (I32)((b ^ b << 1) & 0x80000000u)),
+			const I32 across = (odd & (I32)sine) | (~odd & (I32)cosine),
+				  up = (odd & (I32)cosine) | (~odd & (I32)sine);
+			const F32 even_numbers =
+					  r * (F32)(across ^ (I32)((b ^ b << 1) & 0x80000000u)),
 				  odd_numbers = r * (F32)(up ^ (I32)(b & 0x80000000u));
-			const F32 first = PICK(even_numbers, odd_numbers, I32, FIRST), second = PICK(even_numbers, odd_numbers, I32, SECOND);
+			const F32 first = PICK(even_numbers, odd_numbers, I32, FIRST),
+				  second = PICK(even_numbers, odd_numbers, I32, SECOND);
 			memcpy(to + (g0 + v) * 2 * LANES, &first, sizeof first);
 			memcpy(to + (g0 + v) * 2 * LANES + LANES, &second, sizeof second);
 		}

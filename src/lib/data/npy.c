@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Headers of .npy files (NumPy's NEP 1, versions 1.0, 2.0 and 3.0), which are parsed strictly: a dict with
-// exactly descr, fortran_order and shape, each once.  Nothing is evaluated, and object arrays are
-// refused.
+// Headers of .npy files (NumPy's NEP 1, versions 1.0, 2.0 and 3.0), which are parsed strictly: a
+// dict with exactly descr, fortran_order and shape, each once.  Nothing is evaluated, and object
+// arrays are refused.
 #include "config.h"
 
 #include <inttypes.h>
@@ -69,15 +69,19 @@ static int read_descr(struct scan *s, struct yk_npy *to)
 	if (!string(s, &d, &n))
 		return bad(s, "descr is not a string: structured arrays are not supported");
 	if (n >= 2 && d[1] == 'O') // NumPy writes no width for objects
-		return yk_fail(YOKE_EUNSUPPORTED, "%s: holds pickled objects, which are never loaded", s->path);
+		return yk_fail(YOKE_EUNSUPPORTED,
+			       "%s: holds pickled objects, which are never loaded", s->path);
 	if (n < 3 || n > 4 || !strchr("<>|=", *d) || d[2] < '0' || d[2] > '9')
 		return bad(s, "descr is an unknown type");
 	to->big = *d == '>' || (*d == '=' && YK_HOST_BIG);
 	to->element = n == 3 ? yk_element_of(d[1], d[2] - '0') : NULL;
 	if (to->element)
 		return 0;
-	return yk_fail(YOKE_EUNSUPPORTED, "%s: elements of type '%.*s' are not supported; save it as one of b1, i1, i2, i4, i8, "
-		       "u1, u2, u4, u8, f2, f4, f8", s->path, (int)n, d);
+	return yk_fail(
+		YOKE_EUNSUPPORTED,
+		"%s: elements of type '%.*s' are not supported; save it as one of b1, i1, i2, i4, i8, "
+		"u1, u2, u4, u8, f2, f4, f8",
+		s->path, (int)n, d);
 }
 
 static int read_number(struct scan *s, int64_t *to)
@@ -129,7 +133,9 @@ static int read_dict(struct scan *s, struct yk_npy *to)
 		} else if (n == 13 && !memcmp(key, "fortran_order", n)) {
 			which = ORDER;
 			to->fortran = word(s, "True");
-			e = to->fortran || word(s, "False") ? 0 : bad(s, "fortran_order is neither True nor False");
+			e = to->fortran || word(s, "False") ?
+				    0 :
+				    bad(s, "fortran_order is neither True nor False");
 		} else if (n == 5 && !memcmp(key, "shape", n)) {
 			which = SHAPE;
 			e = seen & SHAPE ? 0 : read_shape(s, to);
@@ -165,17 +171,19 @@ static int check(const struct scan *s, const struct yk_npy *n, uint64_t bytes)
 	}
 	if (need <= bytes - n->offset)
 		return 0;
-	return yk_fail(YOKE_EFORMAT, "%s: its shape needs %llu bytes, but %llu follow the header", s->path,
-		       (unsigned long long)need, (unsigned long long)(bytes - n->offset));
+	return yk_fail(YOKE_EFORMAT, "%s: its shape needs %llu bytes, but %llu follow the header",
+		       s->path, (unsigned long long)need, (unsigned long long)(bytes - n->offset));
 }
 
-int yk_npy_header(struct yk_npy *to, const char *path, const char *text, size_t length, uint64_t bytes)
+int yk_npy_header(struct yk_npy *to, const char *path, const char *text, size_t length,
+		  uint64_t bytes)
 {
 	struct scan s = { path, text, text + length };
 	struct yk_npy n = { 0 };
 	const unsigned char *u = (const unsigned char *)text;
 	if (length < 10 || memcmp(text, "\x93NUMPY", 6))
-		return yk_file_refused(path, text, length, "a .npy file that can be read", "it has no .npy signature");
+		return yk_file_refused(path, text, length, "a .npy file that can be read",
+				       "it has no .npy signature");
 	if (u[6] < 1 || u[6] > 3 || u[7])
 		return bad(&s, "its version is not 1.0, 2.0 or 3.0");
 	uint64_t header = (uint64_t)u[8] | (uint64_t)u[9] << 8;
@@ -205,9 +213,11 @@ size_t yk_npy_head(char to[YK_NPY_BYTES], const char *descr, int rank, const int
 {
 	char *dict = to + 10;
 	const size_t cap = YK_NPY_BYTES - 10;
-	size_t n = (size_t)snprintf(dict, cap, "{'descr': '%s', 'fortran_order': False, 'shape': (", descr);
+	size_t n = (size_t)snprintf(dict, cap, "{'descr': '%s', 'fortran_order': False, 'shape': (",
+				    descr);
 	for (int k = 0; k < rank; k++)
-		n += (size_t)snprintf(dict + n, cap - n, "%s%" PRId64 "%s", k ? " " : "", dims[k], k < rank - 1 || rank == 1 ? "," : "");
+		n += (size_t)snprintf(dict + n, cap - n, "%s%" PRId64 "%s", k ? " " : "", dims[k],
+				      k < rank - 1 || rank == 1 ? "," : "");
 	n += (size_t)snprintf(dict + n, cap - n, "), }");
 	while ((10 + n + 1) % 64)
 		dict[n++] = ' ';

@@ -90,10 +90,14 @@ static int unpack(struct npz *z, zip_file_t *f, const zip_stat_t *st, struct yk_
 	for (int64_t n; (n = read_buffer(z, f, st->name)) != 0; written += (uint64_t)n) {
 		int e = n < 0 ? (int)n : 0;
 		if (e == 0 && written == 0)
-			e = yk_npy_header(header, name, z->buffer, n < YK_NPY_HEADER ? (size_t)n : YK_NPY_HEADER, st->size);
+			e = yk_npy_header(header, name, z->buffer,
+					  n < YK_NPY_HEADER ? (size_t)n : YK_NPY_HEADER, st->size);
 		if (e == 0 && written == 0 && (st->size > max || z->at > max - st->size))
-			e = yk_fail(YOKE_ERANGE, "%s: unpacked it has %llu bytes; the total exceeds data.max = %llu; raise "
-				    "YOKE_DATA_MAX", name, (unsigned long long)st->size, (unsigned long long)max);
+			e = yk_fail(
+				YOKE_ERANGE,
+				"%s: unpacked it has %llu bytes; the total exceeds data.max = %llu; raise "
+				"YOKE_DATA_MAX",
+				name, (unsigned long long)st->size, (unsigned long long)max);
 		if (e == 0 && written + (uint64_t)n > st->size)
 			e = damaged(z, st->name, "it is longer than its recorded size");
 		if (e == 0)
@@ -101,7 +105,9 @@ static int unpack(struct npz *z, zip_file_t *f, const zip_stat_t *st, struct yk_
 		if (e < 0)
 			return e;
 	}
-	return written == st->size && written ? 0 : damaged(z, st->name, "it is shorter than its recorded size, or empty");
+	return written == st->size && written ?
+		       0 :
+		       damaged(z, st->name, "it is shorter than its recorded size, or empty");
 }
 
 static int add_member(struct npz *z, zip_uint64_t i, const char *field)
@@ -120,7 +126,8 @@ static int add_member(struct npz *z, zip_uint64_t i, const char *field)
 		return e;
 	if (strlen(field) >= sizeof p->name)
 		return damaged(z, st.name, "its name is too long for a field");
-	*p = (struct yk_field_file){ .fd = fcntl(z->out.fd, F_DUPFD_CLOEXEC, 0), .path = strdup(z->path) };
+	*p = (struct yk_field_file){ .fd = fcntl(z->out.fd, F_DUPFD_CLOEXEC, 0),
+				     .path = strdup(z->path) };
 	memcpy(p->name, field, strlen(field) + 1);
 	yk_npy_part(p, &header, &z->shape[z->n]);
 	p->offset += z->at;
@@ -129,8 +136,10 @@ static int add_member(struct npz *z, zip_uint64_t i, const char *field)
 	if (p->fd < 0 || !p->path)
 		return yk_fail(YOKE_ENOMEM, "%s: no memory, or too many open files", z->path);
 	if (z->rows && header.dims[0] != z->rows)
-		return yk_fail(YOKE_ESHAPE, "%s: array %s has %lld rows, the others %lld; name some with fields=", z->path, field,
-			       (long long)header.dims[0], (long long)z->rows);
+		return yk_fail(
+			YOKE_ESHAPE,
+			"%s: array %s has %lld rows, the others %lld; name some with fields=",
+			z->path, field, (long long)header.dims[0], (long long)z->rows);
 	z->rows = header.dims[0];
 	return 0;
 }
@@ -141,9 +150,12 @@ static int check_fields(const struct npz *z, const char *fields)
 		const int length = (int)strcspn(at, ",");
 		bool there = false;
 		for (int i = 0; i < z->n; i++)
-			there |= (int)strlen(z->part[i].name) == length && !strncmp(z->part[i].name, at, (size_t)length);
+			there |= (int)strlen(z->part[i].name) == length &&
+				 !strncmp(z->part[i].name, at, (size_t)length);
 		if (!there)
-			return yk_fail(YOKE_ENOENT, "dataset_open: %s: fields: there is no array '%.*s'", z->path, length, at);
+			return yk_fail(YOKE_ENOENT,
+				       "dataset_open: %s: fields: there is no array '%.*s'",
+				       z->path, length, at);
 	}
 	return z->n ? 0 : yk_fail(YOKE_EFORMAT, "%s: holds no arrays", z->path);
 }
@@ -155,7 +167,8 @@ static int read_members(struct npz *z, const char *fields)
 	z->part = calloc((size_t)n + 1, sizeof *z->part);
 	z->shape = calloc((size_t)n + 1, sizeof *z->shape);
 	z->buffer = malloc(BUFFER);
-	int e = z->part && z->shape && z->buffer ? yk_file_nameless(&z->out, z->path) : yk_fail(YOKE_ENOMEM, "%s: no memory", z->path);
+	int e = z->part && z->shape && z->buffer ? yk_file_nameless(&z->out, z->path) :
+						   yk_fail(YOKE_ENOMEM, "%s: no memory", z->path);
 	for (zip_int64_t i = 0; i < n && e == 0; i++) {
 		const char *name = zip_get_name(z->zip, (zip_uint64_t)i, 0);
 		if (!name)
@@ -187,7 +200,8 @@ static int open_zip(struct npz *z, uint64_t *hash)
 	}
 	zip_error_t error;
 	zip_error_init_with_code(&error, reason);
-	yk_fail(YOKE_EFORMAT, "%s: cannot be read as a .npz file: %s", z->path, zip_error_strerror(&error));
+	yk_fail(YOKE_EFORMAT, "%s: cannot be read as a .npz file: %s", z->path,
+		zip_error_strerror(&error));
 	zip_error_fini(&error);
 	close(fd);
 	return YOKE_EFORMAT;

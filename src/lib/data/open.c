@@ -29,10 +29,27 @@
 #include "data/walk.h"
 #include "formats/safetensors.h"
 
-enum word { FORMAT, FIELDS, DIMS, COLUMNS, DELIMITER, HEADER, FIELD, SIZE, CROP, ZOOM, FLIP, MEAN, STD, WORDS };
+enum word {
+	FORMAT,
+	FIELDS,
+	DIMS,
+	COLUMNS,
+	DELIMITER,
+	HEADER,
+	FIELD,
+	SIZE,
+	CROP,
+	ZOOM,
+	FLIP,
+	MEAN,
+	STD,
+	WORDS
+};
 enum number { CONTEXT, VOCAB, COUNT, KEEP, NUMBERS };
-static const char *const keys[WORDS + NUMBERS] = { "format", "fields", "dims", "columns", "delimiter", "header", "field", "size", "crop", "zoom",
-						   "flip", "mean", "std", "context", "vocab", "count", "keep" };
+static const char *const keys[WORDS + NUMBERS] = {
+	"format", "fields", "dims", "columns", "delimiter", "header", "field", "size", "crop",
+	"zoom",   "flip",   "mean", "std",     "context",   "vocab",  "count", "keep"
+};
 
 struct spec {
 	const char *path;
@@ -49,8 +66,9 @@ static int whole(const char *key, const char *value, int64_t min, int64_t *to)
 	errno = 0;
 	const long long n = strtoll(value, &end, 10);
 	if (errno || !*value || *end || *value < '0' || *value > '9' || n < min || n > INT32_MAX)
-		return yk_fail(YOKE_EINVAL, "dataset_open: %s=%s: must be a whole number from %lld to %d", key, value,
-			       (long long)min, INT32_MAX);
+		return yk_fail(YOKE_EINVAL,
+			       "dataset_open: %s=%s: must be a whole number from %lld to %d", key,
+			       value, (long long)min, INT32_MAX);
 	*to = n;
 	return 0;
 }
@@ -73,8 +91,8 @@ static int take(struct spec *s, char *word)
 		       yk_hint(word, keys, WORDS + NUMBERS, hint, sizeof hint));
 }
 
-// Ends the word at `at` at the next blank that is not between quotes, which begin a value or follow a comma;
-// returns the text after it, NULL at the end.  *open: a quote is not closed.
+// Ends the word at `at` at the next blank that is not between quotes, which begin a value or follow
+// a comma; returns the text after it, NULL at the end.  *open: a quote is not closed.
 static char *end_word(char *at, bool *open)
 {
 	bool quoted = false;
@@ -110,18 +128,20 @@ static int unfit(const struct spec *s, const char *what, unsigned words, unsigne
 {
 	for (int i = 0; i < WORDS; i++)
 		if (i != FORMAT && s->word[i] && !(words >> i & 1))
-			return yk_fail(YOKE_EINVAL, "dataset_open: %s: %s=%s: %s take no such key", s->path, keys[i], s->word[i],
-				       what);
+			return yk_fail(YOKE_EINVAL, "dataset_open: %s: %s=%s: %s take no such key",
+				       s->path, keys[i], s->word[i], what);
 	for (int i = 0; i < NUMBERS; i++)
 		if (s->number[i] && !(numbers >> i & 1))
-			return yk_fail(YOKE_EINVAL, "dataset_open: %s: %s=%lld: %s take no such key", s->path, keys[WORDS + i],
-				       (long long)s->number[i], what);
+			return yk_fail(YOKE_EINVAL,
+				       "dataset_open: %s: %s=%lld: %s take no such key", s->path,
+				       keys[WORDS + i], (long long)s->number[i], what);
 	return 0;
 }
 
 // ---- formats ----
 
-static int open_part(const struct spec *s, const char *field, struct yk_field_file *p, uint64_t *bytes, uint64_t *hash)
+static int open_part(const struct spec *s, const char *field, struct yk_field_file *p,
+		     uint64_t *bytes, uint64_t *hash)
 {
 	*p = (struct yk_field_file){ .fd = -1, .path = strdup(s->path) };
 	if (!p->path)
@@ -141,8 +161,10 @@ static int parse_dims(const struct spec *s, struct yk_field_shape *to)
 		const long long n = strtoll(at, &end, 10);
 		if (errno || *at < '0' || *at > '9' || n < 1 || to->rank == YOKE_MAX_RANK - 1 ||
 		    (*end && (*end != 'x' || !end[1])))
-			return yk_fail(YOKE_EINVAL, "dataset_open: dims=%s: must be up to %d numbers above 0, as 3x4",
-				       s->word[DIMS], YOKE_MAX_RANK - 1);
+			return yk_fail(
+				YOKE_EINVAL,
+				"dataset_open: dims=%s: must be up to %d numbers above 0, as 3x4",
+				s->word[DIMS], YOKE_MAX_RANK - 1);
 		to->dims[to->rank++] = n;
 		at = *end ? end + 1 : end;
 	}
@@ -150,7 +172,8 @@ static int parse_dims(const struct spec *s, struct yk_field_shape *to)
 }
 
 // Elements per row of a shape; 0: too large.
-static uint64_t row_elements(const struct yk_field_shape *shape, const struct yk_element *e, uint64_t *bytes)
+static uint64_t row_elements(const struct yk_field_shape *shape, const struct yk_element *e,
+			     uint64_t *bytes)
 {
 	uint64_t n = 1;
 	*bytes = 0;
@@ -166,8 +189,11 @@ static int raw_part(const struct spec *s, struct yk_field_file *p, struct yk_fie
 	const struct yk_element *ids;
 	uint64_t row;
 	if (!yk_element_named(s->word[FORMAT], strcspn(s->word[FORMAT], ":")))
-		return yk_fail(YOKE_EINVAL, "dataset_open: %s: format=%s: must be auto, npy, npz, safetensors, tokens, csv, tsv, "
-			       "jsonl, images, or TYPE:OFFSET as u16:1024", s->path, s->word[FORMAT]);
+		return yk_fail(
+			YOKE_EINVAL,
+			"dataset_open: %s: format=%s: must be auto, npy, npz, safetensors, tokens, csv, tsv, "
+			"jsonl, images, or TYPE:OFFSET as u16:1024",
+			s->path, s->word[FORMAT]);
 	int e = yk_element_format(s->word[FORMAT], &p->element, &p->offset);
 	if (e == 0)
 		e = parse_dims(s, shape);
@@ -177,11 +203,16 @@ static int raw_part(const struct spec *s, struct yk_field_file *p, struct yk_fie
 	if (!s->number[CONTEXT]) {
 		p->elements = (int64_t)row_elements(shape, p->element, &row);
 		p->stride = row;
-		return p->elements ? 0 : yk_fail(YOKE_EINVAL, "dataset_open: dims=%s: too many elements", s->word[DIMS]);
+		return p->elements ?
+			       0 :
+			       yk_fail(YOKE_EINVAL, "dataset_open: dims=%s: too many elements",
+				       s->word[DIMS]);
 	}
 	if (!(ids = yk_element_ids(p->element)))
-		return yk_fail(YOKE_EINVAL, "dataset_open: %s: context=%lld: ids of tokens are u8, u16 or u32, not %s", s->path,
-			       (long long)s->number[CONTEXT], p->element->name);
+		return yk_fail(
+			YOKE_EINVAL,
+			"dataset_open: %s: context=%lld: ids of tokens are u8, u16 or u32, not %s",
+			s->path, (long long)s->number[CONTEXT], p->element->name);
 	yk_windows_field(p, ids, s->number[CONTEXT], s->number[VOCAB]);
 	*shape = (struct yk_field_shape){ 1, { s->number[CONTEXT] + 1 } };
 	return 0;
@@ -192,9 +223,12 @@ static yoke_dataset *open_stream(const struct spec *s)
 	struct yk_field_file p = { .fd = -1 };
 	struct yk_field_shape shape;
 	if (!s->word[FORMAT] || !s->number[COUNT])
-		yk_fail(YOKE_EINVAL, "dataset_open: %s: a pipe takes format=TYPE, the type of its elements, and count=, the "
-			"samples of an epoch", s->path);
-	else if (unfit(s, "pipes", 1 << DIMS, 1 << CONTEXT | 1 << VOCAB | 1 << COUNT | 1 << KEEP) == 0 &&
+		yk_fail(YOKE_EINVAL,
+			"dataset_open: %s: a pipe takes format=TYPE, the type of its elements, and count=, the "
+			"samples of an epoch",
+			s->path);
+	else if (unfit(s, "pipes", 1 << DIMS, 1 << CONTEXT | 1 << VOCAB | 1 << COUNT | 1 << KEEP) ==
+			 0 &&
 		 raw_part(s, &p, &shape) == 0)
 		return yk_stream_open(s->path, &p, &shape, s->number[COUNT], s->number[KEEP]);
 	return NULL;
@@ -205,7 +239,8 @@ static yoke_dataset *open_raw(const struct spec *s)
 	struct yk_field_shape shape;
 	struct yk_field_file want = { 0 }, p;
 	uint64_t bytes, hash, all = 0;
-	if (raw_part(s, &want, &shape) < 0 || unfit(s, "raw elements", 1 << DIMS, 1 << CONTEXT | 1 << VOCAB) < 0)
+	if (raw_part(s, &want, &shape) < 0 ||
+	    unfit(s, "raw elements", 1 << DIMS, 1 << CONTEXT | 1 << VOCAB) < 0)
 		return NULL;
 	const uint64_t row = (uint64_t)want.elements;
 	int e = open_part(s, want.name, &p, &bytes, &hash);
@@ -219,8 +254,10 @@ static yoke_dataset *open_raw(const struct spec *s)
 	if (e == 0 && s->number[CONTEXT])
 		return yk_windows_set(&want, all, s->number[CONTEXT], s->number[VOCAB], hash);
 	if (e == 0 && (all % row || !all))
-		e = yk_fail(YOKE_EFORMAT, "%s: has %llu elements, which is not a whole number of samples of dims=%s", s->path,
-			    (unsigned long long)all, s->word[DIMS] ? s->word[DIMS] : "1");
+		e = yk_fail(
+			YOKE_EFORMAT,
+			"%s: has %llu elements, which is not a whole number of samples of dims=%s",
+			s->path, (unsigned long long)all, s->word[DIMS] ? s->word[DIMS] : "1");
 	if (e < 0) {
 		yk_field_files_close(1, &want);
 		return NULL;
@@ -234,7 +271,8 @@ static yoke_dataset *open_npy(const struct spec *s)
 	struct yk_field_file p;
 	uint64_t bytes, hash;
 	char *head = malloc(YK_NPY_HEADER);
-	int e = head ? open_part(s, "x", &p, &bytes, &hash) : yk_fail(YOKE_ENOMEM, "dataset_open: no memory");
+	int e = head ? open_part(s, "x", &p, &bytes, &hash) :
+		       yk_fail(YOKE_ENOMEM, "dataset_open: no memory");
 	if (e == 0) {
 		const size_t length = bytes < YK_NPY_HEADER ? bytes : YK_NPY_HEADER;
 		e = yk_file_read_at(p.fd, s->path, 0, head, length);
@@ -265,21 +303,29 @@ static const char *element_name(int dtype)
 	}
 }
 
-static int array_part(const struct spec *s, const struct yk_safetensors *f, const struct yk_safetensors_entry *x,
-		      struct yk_field_file *p, struct yk_field_shape *shape)
+static int array_part(const struct spec *s, const struct yk_safetensors *f,
+		      const struct yk_safetensors_entry *x, struct yk_field_file *p,
+		      struct yk_field_shape *shape)
 {
 	uint64_t row;
 	const char *type = element_name(x->dtype);
 	*p = (struct yk_field_file){ .fd = -1 };
 	if (!type)
-		return yk_fail(YOKE_EUNSUPPORTED, "%s: array %.80s: dtype %s is not supported; name others with fields=", s->path, x->name,
-			       yk_safetensors_dtype(x->dtype));
-	*p = (struct yk_field_file){ .fd = -1, .element = yk_element_named(type, strlen(type)), .offset = x->offset };
+		return yk_fail(
+			YOKE_EUNSUPPORTED,
+			"%s: array %.80s: dtype %s is not supported; name others with fields=",
+			s->path, x->name, yk_safetensors_dtype(x->dtype));
+	*p = (struct yk_field_file){ .fd = -1,
+				     .element = yk_element_named(type, strlen(type)),
+				     .offset = x->offset };
 	if (strlen(x->name) >= sizeof p->name)
-		return yk_fail(YOKE_EUNSUPPORTED, "%s: array %.80s..: names of fields have up to %zu bytes", s->path, x->name,
-			       sizeof p->name - 1);
+		return yk_fail(YOKE_EUNSUPPORTED,
+			       "%s: array %.80s..: names of fields have up to %zu bytes", s->path,
+			       x->name, sizeof p->name - 1);
 	if (x->rank == 0 || x->bytes == 0)
-		return yk_fail(YOKE_EFORMAT, "%s: array %s: has no rows; name others with fields=", s->path, x->name);
+		return yk_fail(YOKE_EFORMAT,
+			       "%s: array %s: has no rows; name others with fields=", s->path,
+			       x->name);
 	snprintf(p->name, sizeof p->name, "%s", x->name);
 	shape->rank = x->rank - 1;
 	memcpy(shape->dims, x->dims + 1, sizeof shape->dims[0] * (size_t)shape->rank);
@@ -295,10 +341,13 @@ static int array_part(const struct spec *s, const struct yk_safetensors *f, cons
 static int check_fields(const struct spec *s, const struct yk_safetensors *f)
 {
 	char name[256];
-	for (const char *at = s->word[FIELDS]; at && *at; at += strcspn(at, ","), at += *at == ',') {
+	for (const char *at = s->word[FIELDS]; at && *at;
+	     at += strcspn(at, ","), at += *at == ',') {
 		snprintf(name, sizeof name, "%.*s", (int)strcspn(at, ","), at);
 		if (!yk_safetensors_find(f, name))
-			return yk_fail(YOKE_ENOENT, "dataset_open: %s: fields: there is no array '%s'", s->path, name);
+			return yk_fail(YOKE_ENOENT,
+				       "dataset_open: %s: fields: there is no array '%s'", s->path,
+				       name);
 	}
 	return 0;
 }
@@ -310,20 +359,24 @@ static yoke_dataset *arrays(const struct spec *s, const struct yk_safetensors *f
 	struct yk_field_shape *shape = calloc((size_t)f->count + 1, sizeof *shape);
 	yoke_dataset *d = NULL;
 	int64_t rows = 0;
-	int n = 0, e = part && shape ? check_fields(s, f) : yk_fail(YOKE_ENOMEM, "dataset_open: no memory");
+	int n = 0, e = part && shape ? check_fields(s, f) :
+				       yk_fail(YOKE_ENOMEM, "dataset_open: no memory");
 	for (int i = 0; i < f->count && e == 0; i++) {
 		const struct yk_safetensors_entry *x = &f->entries[i];
 		if (!yk_listed(fields, x->name))
 			continue;
 		if (!fields && !element_name(x->dtype)) {
-			yk_warn("data", "%s: array %.80s is skipped: dtype %s is not supported", s->path, x->name, yk_safetensors_dtype(x->dtype));
+			yk_warn("data", "%s: array %.80s is skipped: dtype %s is not supported",
+				s->path, x->name, yk_safetensors_dtype(x->dtype));
 			continue;
 		}
 		e = array_part(s, f, x, &part[n], &shape[n]);
 		n++;
 		if (e == 0 && rows && x->dims[0] != rows)
-			e = yk_fail(YOKE_ESHAPE, "%s: array %s has %lld rows, the others %lld; name some with fields=", s->path,
-				    x->name, (long long)x->dims[0], (long long)rows);
+			e = yk_fail(
+				YOKE_ESHAPE,
+				"%s: array %s has %lld rows, the others %lld; name some with fields=",
+				s->path, x->name, (long long)x->dims[0], (long long)rows);
 		rows = x->dims[0];
 	}
 	if (e == 0 && n == 0)
@@ -352,24 +405,30 @@ static yoke_dataset *open_safetensors(const struct spec *s, bool tokens, bool ei
 	if (e == 0 && tokens)
 		e = yk_token_file_take(&t, &f);
 	if (e == 0 && tokens && !s->number[CONTEXT])
-		e = yk_fail(YOKE_EINVAL, "dataset_open: %s: is a token file; give context=, the tokens of a sample", s->path);
+		e = yk_fail(
+			YOKE_EINVAL,
+			"dataset_open: %s: is a token file; give context=, the tokens of a sample",
+			s->path);
 	if (e == 0 && tokens)
 		e = unfit(s, "token files", 0, 1 << CONTEXT | 1 << VOCAB);
 	if (e == 0 && tokens && s->number[VOCAB] && s->number[VOCAB] != t.vocab)
-		e = yk_fail(YOKE_EINVAL, "dataset_open: vocab=%lld: %s has a vocabulary of %lld", (long long)s->number[VOCAB],
-			    s->path, (long long)t.vocab);
+		e = yk_fail(YOKE_EINVAL, "dataset_open: vocab=%lld: %s has a vocabulary of %lld",
+			    (long long)s->number[VOCAB], s->path, (long long)t.vocab);
 	if (e == 0 && !tokens && s->number[CONTEXT])
-		e = yk_fail(YOKE_EINVAL, "dataset_open: %s: context=%lld: is not a token file", s->path,
-			    (long long)s->number[CONTEXT]);
+		e = yk_fail(YOKE_EINVAL, "dataset_open: %s: context=%lld: is not a token file",
+			    s->path, (long long)s->number[CONTEXT]);
 	if (e == 0 && !tokens)
 		e = unfit(s, "arrays of safetensors files", 1 << FIELDS, 0);
 	if (e == 0 && tokens) {
-		struct yk_field_file p = { .element = t.element, .offset = t.offset, .path = strdup(s->path),
-				     .fd = fcntl(f.fd, F_DUPFD_CLOEXEC, 0) };
+		struct yk_field_file p = { .element = t.element,
+					   .offset = t.offset,
+					   .path = strdup(s->path),
+					   .fd = fcntl(f.fd, F_DUPFD_CLOEXEC, 0) };
 		if (p.path && p.fd >= 0)
 			d = yk_windows_set(&p, t.count, s->number[CONTEXT], t.vocab, hash);
 		else
-			yk_field_files_close(1, &p), yk_fail(YOKE_ENOMEM, "%s: cannot be reopened", s->path);
+			yk_field_files_close(1, &p),
+				yk_fail(YOKE_ENOMEM, "%s: cannot be reopened", s->path);
 	} else if (e == 0) {
 		d = arrays(s, &f, hash);
 	}
@@ -380,9 +439,11 @@ static yoke_dataset *open_safetensors(const struct spec *s, bool tokens, bool ei
 // ---- entry point ----
 
 enum format { RAW, NPY, NPZ, SAFETENSORS, TOKENS, CSV, TSV, JSONL, IMAGES, AUTO };
-static const char *const formats[] = { [NPY] = "npy", [NPZ] = "npz", [SAFETENSORS] = "safetensors", [TOKENS] = "tokens",
-				       [CSV] = "csv", [TSV] = "tsv", [JSONL] = "jsonl", [IMAGES] = "images",
-				       [AUTO] = "auto" };
+static const char *const formats[] = {
+	[NPY] = "npy",       [NPZ] = "npz",       [SAFETENSORS] = "safetensors",
+	[TOKENS] = "tokens", [CSV] = "csv",       [TSV] = "tsv",
+	[JSONL] = "jsonl",   [IMAGES] = "images", [AUTO] = "auto"
+};
 
 static enum format format_named(const char *name)
 {
@@ -408,7 +469,8 @@ static int format_within(const char *path, enum format *to)
 	      yk_safetensors_begins(head)   ? SAFETENSORS :
 					      AUTO;
 	if (!err && *to == AUTO && yk_file_kind(head, n))
-		err = yk_file_refused(path, head, n, "a file of samples that is read without format=", "");
+		err = yk_file_refused(path, head, n,
+				      "a file of samples that is read without format=", "");
 	return err;
 }
 
@@ -422,18 +484,21 @@ static enum format format_of(const char *path)
 	enum format f = AUTO;
 	for (int i = NPY; end && i < AUTO; i++)
 		f = yk_same_word(end + 1, formats[i]) ? (enum format)i : f;
-	return f == NPY || f == NPZ || f == SAFETENSORS || f == CSV || f == TSV || f == JSONL ? f : AUTO;
+	return f == NPY || f == NPZ || f == SAFETENSORS || f == CSV || f == TSV || f == JSONL ?
+		       f :
+		       AUTO;
 }
 
 static yoke_dataset *open_images(const struct spec *s)
 {
-	const struct yk_image_settings o = { s->word[SIZE], s->word[CROP], s->word[ZOOM], s->word[FLIP], s->word[MEAN],
-					     s->word[STD] };
+	const struct yk_image_settings o = { s->word[SIZE], s->word[CROP], s->word[ZOOM],
+					     s->word[FLIP], s->word[MEAN], s->word[STD] };
 	const unsigned words = 1 << SIZE | 1 << CROP | 1 << ZOOM | 1 << FLIP | 1 << MEAN | 1 << STD;
 	return unfit(s, "images", words, 0) == 0 ? yk_images_open(s->path, &o) : NULL;
 }
 
-// The separator that delimiter= names, or the one that is found in the file, which is logged unless it is usual.
+// The separator that delimiter= names, or the one that is found in the file, which is logged unless
+// it is usual.
 static int find_delimiter(const struct spec *s, char usual, char *to)
 {
 	const char *given = s->word[DELIMITER];
@@ -443,7 +508,10 @@ static int find_delimiter(const struct spec *s, char usual, char *to)
 		return 0;
 	}
 	if (given && (strlen(given) != 1 || *given < '!' || *given > '~' || *given == '"'))
-		return yk_fail(YOKE_EINVAL, "dataset_open: delimiter=%s: must be a character such as , ; or |, or tab", given);
+		return yk_fail(
+			YOKE_EINVAL,
+			"dataset_open: delimiter=%s: must be a character such as , ; or |, or tab",
+			given);
 	if (given) {
 		*to = *given;
 		return 0;
@@ -452,7 +520,8 @@ static int find_delimiter(const struct spec *s, char usual, char *to)
 	if (e < 0 || *to == usual)
 		return e;
 	snprintf(name, sizeof name, *to == '\t' ? "tab" : "%c", *to);
-	yk_warn("data", "%s: its cells are separated by '%s', as its first records show; delimiter=%s reads it without this line",
+	yk_warn("data",
+		"%s: its cells are separated by '%s', as its first records show; delimiter=%s reads it without this line",
 		s->path, name, name);
 	return 0;
 }
@@ -475,8 +544,11 @@ static yoke_dataset *open_table(const struct spec *s, char usual)
 static yoke_dataset *open_jsonl(const struct spec *s)
 {
 	if (s->word[FIELD])
-		return unfit(s, "JSON lines", 1 << FIELD, 0) == 0 ? yk_jsonl_open(s->path, s->word[FIELD]) : NULL;
-	yk_fail(YOKE_EINVAL, "dataset_open: %s: JSON lines take field=, the name of a string", s->path);
+		return unfit(s, "JSON lines", 1 << FIELD, 0) == 0 ?
+			       yk_jsonl_open(s->path, s->word[FIELD]) :
+			       NULL;
+	yk_fail(YOKE_EINVAL, "dataset_open: %s: JSON lines take field=, the name of a string",
+		s->path);
 	return NULL;
 }
 
@@ -491,7 +563,10 @@ static yoke_dataset *open_one(const struct spec *s)
 		return NULL;
 	switch (f) {
 	case NPY: return unfit(s, ".npy files", 0, 0) == 0 ? open_npy(s) : NULL;
-	case NPZ: return unfit(s, ".npz files", 1 << FIELDS, 0) == 0 ? yk_npz_open(s->path, s->word[FIELDS]) : NULL;
+	case NPZ:
+		return unfit(s, ".npz files", 1 << FIELDS, 0) == 0 ?
+			       yk_npz_open(s->path, s->word[FIELDS]) :
+			       NULL;
 	case SAFETENSORS:
 	case TOKENS: return open_safetensors(s, f == TOKENS, either);
 	case CSV: return open_table(s, ',');
@@ -503,7 +578,8 @@ static yoke_dataset *open_one(const struct spec *s)
 	}
 	yk_fail(YOKE_EINVAL,
 		"dataset_open: %s: cannot tell the format from its name or first bytes; give format=npy, npz, safetensors, "
-		"tokens, csv, tsv, jsonl, images or TYPE:OFFSET; of text, yoke data prepare makes a token file", s->path);
+		"tokens, csv, tsv, jsonl, images or TYPE:OFFSET; of text, yoke data prepare makes a token file",
+		s->path);
 	return NULL;
 }
 
@@ -528,8 +604,11 @@ static int add_shard(void *arg, const char *path)
 	x->set[x->n++] = d;
 	for (int f = 0; f < d->fields && x->n > 1; f++)
 		if (yoke_dataset_label(d, d->field[f].name, 0))
-			return yk_fail(YOKE_EINVAL, "dataset_open: %s: field %s is of categories, which each of several files "
-				       "would number on its own; put them into one", path, d->field[f].name);
+			return yk_fail(
+				YOKE_EINVAL,
+				"dataset_open: %s: field %s is of categories, which each of several files "
+				"would number on its own; put them into one",
+				path, d->field[f].name);
 	return 0;
 }
 

@@ -71,21 +71,28 @@ bool yk_listed(const char *list, const char *name)
 int yk_element_format(const char *format, const struct yk_element **to, uint64_t *offset)
 {
 	const size_t length = strcspn(format, ":");
-	const char *at = format[length] ? format + length + 1 : "0", *end = at + strlen(at), *first = at;
+	const char *at = format[length] ? format + length + 1 : "0", *end = at + strlen(at),
+		   *first = at;
 	int64_t n = 0;
 	*to = yk_element_named(format, length);
 	if (!*to || !yk_scan_digits(&at, end, &n) || at == first || at < end)
-		return yk_fail(YOKE_EINVAL, "format=%s: must be a type of elements, as u16, and the byte where they begin, as "
-			       "u16:1024", format);
+		return yk_fail(
+			YOKE_EINVAL,
+			"format=%s: must be a type of elements, as u16, and the byte where they begin, as "
+			"u16:1024",
+			format);
 	*offset = (uint64_t)n;
 	return 0;
 }
 
-int yk_element_count(const struct yk_element *e, const char *path, uint64_t offset, uint64_t bytes, uint64_t *count)
+int yk_element_count(const struct yk_element *e, const char *path, uint64_t offset, uint64_t bytes,
+		     uint64_t *count)
 {
 	if (bytes < offset || (bytes - offset) % (uint64_t)e->width)
-		return yk_fail(YOKE_EFORMAT, "%s: has %llu bytes, which is not a whole number of %s after byte %llu", path,
-			       (unsigned long long)bytes, e->name, (unsigned long long)offset);
+		return yk_fail(
+			YOKE_EFORMAT,
+			"%s: has %llu bytes, which is not a whole number of %s after byte %llu",
+			path, (unsigned long long)bytes, e->name, (unsigned long long)offset);
 	*count = (bytes - offset) / (uint64_t)e->width;
 	return 0;
 }
@@ -115,15 +122,17 @@ static void widen(const struct yk_element *e, void *to, size_t n, int width)
 	}
 	for (size_t i = 0; i < n; i++) {
 		const int64_t x = integer(from + i * (size_t)e->width, e);
-		memcpy((unsigned char *)to + i * (size_t)width, (const char *)&x + (YK_HOST_BIG ? sizeof x - (size_t)width : 0),
+		memcpy((unsigned char *)to + i * (size_t)width,
+		       (const char *)&x + (YK_HOST_BIG ? sizeof x - (size_t)width : 0),
 		       (size_t)width);
 	}
 }
 
 static int64_t loaded(const void *to, int dtype, size_t i)
 {
-	return dtype == yoke_i64 ? ((const int64_t *)to)[i] : dtype == yoke_i32 ? ((const int32_t *)to)[i] :
-								       ((const uint8_t *)to)[i];
+	return dtype == yoke_i64 ? ((const int64_t *)to)[i] :
+	       dtype == yoke_i32 ? ((const int32_t *)to)[i] :
+				   ((const uint8_t *)to)[i];
 }
 
 // Are all ids below the limit?
@@ -138,25 +147,34 @@ static bool all_below(const int32_t *id, size_t n, int64_t limit)
 // Can the file contain values that the dtype or the dataset does not allow?
 static bool is_checked(const struct yk_field_file *p)
 {
-	return p->limit || p->element->kind == 'b' || (p->element->kind == 'u' && p->element->width == 8);
+	return p->limit || p->element->kind == 'b' ||
+	       (p->element->kind == 'u' && p->element->width == 8);
 }
 
 static int check(const struct yk_field_file *p, int64_t sample, const void *to)
 {
-	if (p->limit && p->element->dtype == yoke_i32 && all_below(to, (size_t)p->elements, p->limit))
+	if (p->limit && p->element->dtype == yoke_i32 &&
+	    all_below(to, (size_t)p->elements, p->limit))
 		return 0;
 	for (size_t i = 0; i < (size_t)p->elements; i++) {
 		const int64_t x = loaded(to, p->element->dtype, i);
 		if (p->element->kind == 'b' && x > 1)
-			return yk_fail(YOKE_EFORMAT, "%s: element %zu of row %lld of a bool is neither 0 nor 1", p->path, i,
-				       (long long)sample);
+			return yk_fail(YOKE_EFORMAT,
+				       "%s: element %zu of row %lld of a bool is neither 0 nor 1",
+				       p->path, i, (long long)sample);
 		if (p->element->kind == 'u' && x < 0)
-			return yk_fail(YOKE_EFORMAT, "%s: element %zu of row %lld is %llu, which i64 cannot represent", p->path, i,
-				       (long long)sample, (unsigned long long)x);
+			return yk_fail(
+				YOKE_EFORMAT,
+				"%s: element %zu of row %lld is %llu, which i64 cannot represent",
+				p->path, i, (long long)sample, (unsigned long long)x);
 		if (p->limit && (x < 0 || x >= p->limit))
-			return yk_fail(YOKE_EFORMAT, "%s: the token at byte %llu is %lld, beyond the vocabulary of %lld",
-				       p->path, (unsigned long long)(p->offset + (uint64_t)sample * p->stride +
-				       i * (size_t)p->element->width), (long long)x, (long long)p->limit);
+			return yk_fail(
+				YOKE_EFORMAT,
+				"%s: the token at byte %llu is %lld, beyond the vocabulary of %lld",
+				p->path,
+				(unsigned long long)(p->offset + (uint64_t)sample * p->stride +
+						     i * (size_t)p->element->width),
+				(long long)x, (long long)p->limit);
 	}
 	return 0;
 }
@@ -176,15 +194,16 @@ static int gather(const struct yk_field_file *p, int64_t sample, unsigned char *
 		}
 		for (int k = p->rank - 1; k >= 0; k--)
 			at = at * (uint64_t)p->dims[k] + place[k];
-		e = yk_file_read_at(p->fd, p->path, p->offset + at * width, to + (size_t)i * width, width);
+		e = yk_file_read_at(p->fd, p->path, p->offset + at * width, to + (size_t)i * width,
+				    width);
 	}
 	return e;
 }
 
 void *yk_field_buffer(const struct yk_field_file *p, void *to)
 {
-	return (unsigned char *)to +
-	       (size_t)p->elements * (yoke_dtype_size(p->element->dtype) - (size_t)p->element->width);
+	return (unsigned char *)to + (size_t)p->elements * (yoke_dtype_size(p->element->dtype) -
+							    (size_t)p->element->width);
 }
 
 int yk_field_convert(const struct yk_field_file *p, int64_t sample, void *to)
@@ -200,9 +219,10 @@ int yk_field_convert(const struct yk_field_file *p, int64_t sample, void *to)
 static int part_read(const struct yk_field_file *p, int64_t sample, void *to)
 {
 	unsigned char *at = yk_field_buffer(p, to);
-	const int e = p->rank ? gather(p, sample, at) :
-				yk_file_read_at(p->fd, p->path, p->offset + (uint64_t)sample * p->stride, at,
-						(uint64_t)p->elements * (uint64_t)p->element->width);
+	const int e =
+		p->rank ? gather(p, sample, at) :
+			  yk_file_read_at(p->fd, p->path, p->offset + (uint64_t)sample * p->stride,
+					  at, (uint64_t)p->elements * (uint64_t)p->element->width);
 	return e == 0 ? yk_field_convert(p, sample, to) : e;
 }
 
@@ -240,7 +260,8 @@ static void prefetch(const struct parts *p, int64_t n, struct yoke_item *const *
 		for (int f = 0; f < p->n; f++)
 			if (!p->part[f].rank)
 				yk_file_prefetch(p->part[f].fd,
-						 p->part[f].offset + (uint64_t)s[i]->number * p->part[f].stride,
+						 p->part[f].offset +
+							 (uint64_t)s[i]->number * p->part[f].stride,
 						 p->part[f].elements * p->part[f].element->width);
 }
 
@@ -261,8 +282,9 @@ static int parts_read(void *arg, int64_t n, struct yoke_item *const *s)
 	return 0;
 }
 
-yoke_dataset *yk_field_files_dataset(const char *name, int64_t count, int n, struct yk_field_file *part,
-			   const struct yk_field_shape *shape, uint64_t fingerprint)
+yoke_dataset *yk_field_files_dataset(const char *name, int64_t count, int n,
+				     struct yk_field_file *part, const struct yk_field_shape *shape,
+				     uint64_t fingerprint)
 {
 	struct parts *p = malloc(sizeof *p + (size_t)n * sizeof *p->part);
 	struct yoke_field *field = calloc((size_t)n + 1, sizeof *field);
@@ -273,15 +295,24 @@ yoke_dataset *yk_field_files_dataset(const char *name, int64_t count, int n, str
 		p->n = n;
 		memcpy(p->part, part, (size_t)n * sizeof *part);
 		for (int i = 0; i < n; i++) {
-			field[i] = (struct yoke_field){ .size = sizeof *field, .name = part[i].name,
-							.dtype = part[i].element->dtype, .rank = shape[i].rank };
+			field[i] = (struct yoke_field){ .size = sizeof *field,
+							.name = part[i].name,
+							.dtype = part[i].element->dtype,
+							.rank = shape[i].rank };
 			memcpy(field[i].dims, shape[i].dims, sizeof field[i].dims);
 			bytes += (uint64_t)part[i].elements * (uint64_t)part[i].element->width;
 		}
 		d = yoke_dataset_new(&(struct yoke_dataset_options){
-			.size = sizeof(struct yoke_dataset_options), .name = name, .count = count, .fields = n,
-			.field = field, .read = parts_read, .arg = p, .free_fn = parts_free,
-			.chunk = bytes < 1 << 15 ? (1 << 15) / (int64_t)bytes + 1 : 1, .fingerprint = fingerprint });
+			.size = sizeof(struct yoke_dataset_options),
+			.name = name,
+			.count = count,
+			.fields = n,
+			.field = field,
+			.read = parts_read,
+			.arg = p,
+			.free_fn = parts_free,
+			.chunk = bytes < 1 << 15 ? (1 << 15) / (int64_t)bytes + 1 : 1,
+			.fingerprint = fingerprint });
 	} else {
 		yk_fail(YOKE_ENOMEM, "%s: no memory", name);
 	}
@@ -293,7 +324,8 @@ yoke_dataset *yk_field_files_dataset(const char *name, int64_t count, int n, str
 	return d;
 }
 
-void yk_windows_field(struct yk_field_file *p, const struct yk_element *of, int64_t context, int64_t vocab)
+void yk_windows_field(struct yk_field_file *p, const struct yk_element *of, int64_t context,
+		      int64_t vocab)
 {
 	snprintf(p->name, sizeof p->name, "ids");
 	p->element = of;
@@ -302,16 +334,20 @@ void yk_windows_field(struct yk_field_file *p, const struct yk_element *of, int6
 	p->limit = vocab ? vocab : INT32_MAX;
 }
 
-yoke_dataset *yk_windows_set(struct yk_field_file *p, uint64_t n, int64_t context, int64_t vocab, uint64_t fingerprint)
+yoke_dataset *yk_windows_set(struct yk_field_file *p, uint64_t n, int64_t context, int64_t vocab,
+			     uint64_t fingerprint)
 {
 	const struct yk_element *of = yk_element_ids(p->element);
 	int e = 0;
 	if (!of)
-		e = yk_fail(YOKE_EINVAL, "dataset_open: %s: context=%lld: ids of tokens are u8, u16 or u32, not %s", p->path,
-			    (long long)context, p->element->name);
+		e = yk_fail(
+			YOKE_EINVAL,
+			"dataset_open: %s: context=%lld: ids of tokens are u8, u16 or u32, not %s",
+			p->path, (long long)context, p->element->name);
 	else if (n < (uint64_t)context + 1)
-		e = yk_fail(YOKE_ERANGE, "%s: %llu tokens are too few: context=%lld needs %lld", p->path,
-			    (unsigned long long)n, (long long)context, (long long)context + 1);
+		e = yk_fail(YOKE_ERANGE, "%s: %llu tokens are too few: context=%lld needs %lld",
+			    p->path, (unsigned long long)n, (long long)context,
+			    (long long)context + 1);
 	if (e < 0) {
 		yk_field_files_close(1, p);
 		return NULL;

@@ -22,7 +22,8 @@ bool yk_listed(const char *list, const char *name);
 int yk_element_format(const char *format, const struct yk_element **, uint64_t *offset);
 // Counts the elements from the offset to the end of a file of `bytes` bytes.  EFORMAT: not a whole
 // number of elements.
-int yk_element_count(const struct yk_element *, const char *path, uint64_t offset, uint64_t bytes, uint64_t *count);
+int yk_element_count(const struct yk_element *, const char *path, uint64_t offset, uint64_t bytes,
+		     uint64_t *count);
 // The type read as vocabulary ids of i32; the type of that name; the type of that kind and width.
 // NULL: none.
 const struct yk_element *yk_element_ids(const struct yk_element *);
@@ -49,18 +50,21 @@ struct yk_field_shape {
 	int rank;
 	int64_t dims[YOKE_MAX_RANK];
 };
-yoke_dataset *yk_field_files_dataset(const char *name, int64_t count, int n, struct yk_field_file *, const struct yk_field_shape *,
-			   uint64_t fingerprint);
-// yk_field_buffer returns the address within a sample's buffer to which the file's elements are read;
-// yk_field_convert then converts them in place.  EFORMAT: invalid bools, ids beyond the limit.
+yoke_dataset *yk_field_files_dataset(const char *name, int64_t count, int n, struct yk_field_file *,
+				     const struct yk_field_shape *, uint64_t fingerprint);
+// yk_field_buffer returns the address within a sample's buffer to which the file's elements are
+// read; yk_field_convert then converts them in place.  EFORMAT: invalid bools, ids beyond the
+// limit.
 void *yk_field_buffer(const struct yk_field_file *, void *to);
 int yk_field_convert(const struct yk_field_file *, int64_t sample, void *to);
 void yk_field_files_close(int n, struct yk_field_file *);
 // Turns a part with path, descriptor, element and offset, and n elements, into windows of context +
 // 1 ids; each window begins with the last id of the one before.  vocab 0: any ids.  Takes the part,
 // also on failure.
-void yk_windows_field(struct yk_field_file *, const struct yk_element *ids, int64_t context, int64_t vocab);
-yoke_dataset *yk_windows_set(struct yk_field_file *, uint64_t n, int64_t context, int64_t vocab, uint64_t fingerprint);
+void yk_windows_field(struct yk_field_file *, const struct yk_element *ids, int64_t context,
+		      int64_t vocab);
+yoke_dataset *yk_windows_set(struct yk_field_file *, uint64_t n, int64_t context, int64_t vocab,
+			     uint64_t fingerprint);
 
 // ---- npy.c ----
 
@@ -75,10 +79,12 @@ struct yk_npy {
 #define YK_NPY_HEADER (12 + 65536) // max bytes of a header
 // Parses the header from the first `length` bytes of a file of `bytes`.  EFORMAT and EUNSUPPORTED
 // name path and reason.
-int yk_npy_header(struct yk_npy *, const char *path, const char *text, size_t length, uint64_t bytes);
+int yk_npy_header(struct yk_npy *, const char *path, const char *text, size_t length,
+		  uint64_t bytes);
 
 #define YK_NPY_BYTES 320 // max bytes of a header that yk_npy_head writes
-// Writes a header of version 1.0 for an array in C order, padded to a multiple of 64 bytes; descr: as "<f4".  Returns its bytes.
+// Writes a header of version 1.0 for an array in C order, padded to a multiple of 64 bytes; descr:
+// as "<f4".  Returns its bytes.
 size_t yk_npy_head(char to[YK_NPY_BYTES], const char *descr, int rank, const int64_t *dims);
 
 // Fills a part with the array's rows; the part's descriptor and its offset, at which the header

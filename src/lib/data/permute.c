@@ -45,6 +45,7 @@ int64_t yk_order_at(int64_t i, int64_t n, int64_t block, uint64_t seed, int64_t 
 	if (block == 1)
 		return (int64_t)permuted((uint64_t)i, (uint64_t)n, key);
 	const int64_t first = i - i % block, left = n - first;
-	return first + (int64_t)permuted((uint64_t)(i - first), (uint64_t)(left < block ? left : block),
+	return first + (int64_t)permuted((uint64_t)(i - first),
+					 (uint64_t)(left < block ? left : block),
 					 mix(key ^ mix((uint64_t)(first / block) + 1)));
 }

@@ -29,8 +29,10 @@ static int pool_memory(struct yoke_loader *l, struct yk_batch *s)
 	if (e == 0)
 		s->memory = l->dry ? nothing : s->block->host;
 	else if (!host)
-		yk_warn("data", "%s: %s has no pinned memory for %llu bytes; batches use pageable memory, from which copies "
-			"are slower", l->set->name, d->id, (unsigned long long)l->layout.bytes);
+		yk_warn("data",
+			"%s: %s has no pinned memory for %llu bytes; batches use pageable memory, from which copies "
+			"are slower",
+			l->set->name, d->id, (unsigned long long)l->layout.bytes);
 	return e;
 }
 
@@ -49,8 +51,8 @@ int yk_batch_memory(struct yoke_loader *l, struct yk_batch *s)
 		l->upload.heap = true;
 	}
 	if (posix_memalign(&memory, 64, l->layout.bytes))
-		return yk_fail(YOKE_ENOMEM, "loader: %s: no memory for %d batches of %lld samples", l->set->name, l->slots,
-			       (long long)l->feed.batch);
+		return yk_fail(YOKE_ENOMEM, "loader: %s: no memory for %d batches of %lld samples",
+			       l->set->name, l->slots, (long long)l->feed.batch);
 	s->memory = memory;
 	return 0;
 }
@@ -118,7 +120,8 @@ static void free_tensors(struct yoke_loader *l)
 {
 	for (int i = 0; i < l->upload.aheads; i++)
 		for (int k = 0; k < yk_loader_tensors(l) && l->upload.ahead[i].tensor; k++) {
-			if (yk_is_alive(l->upload.ahead[i].tensor[k])) // its context may have been freed
+			// its context may have been freed
+			if (yk_is_alive(l->upload.ahead[i].tensor[k]))
 				yoke_free(l->upload.ahead[i].tensor[k]);
 			l->upload.ahead[i].tensor[k] = NULL;
 		}
@@ -143,7 +146,8 @@ static int make_ring(struct yoke_loader *l)
 	struct yk_sent *ring = calloc((size_t)n, sizeof *ring);
 	bool good = ring != NULL;
 	for (int i = 0; i < n && good; i++)
-		good = (ring[i].tensor = calloc((size_t)yk_loader_tensors(l), sizeof *ring[i].tensor));
+		good = (ring[i].tensor =
+				calloc((size_t)yk_loader_tensors(l), sizeof *ring[i].tensor));
 	for (int i = 0; i < n && ring && !good; i++)
 		free(ring[i].tensor);
 	if (!good) {
@@ -201,7 +205,8 @@ static int make_tensors(struct yoke_loader *l, struct yk_sent *a, const struct y
 			yoke_free(a->tensor[k]);
 			a->tensor[k] = NULL;
 		}
-		if (!a->tensor[k] && (s || is_regular(l, f)) && !(a->tensor[k] = device_tensor(l, s, f)))
+		if (!a->tensor[k] && (s || is_regular(l, f)) &&
+		    !(a->tensor[k] = device_tensor(l, s, f)))
 			return yk_error_last();
 	}
 	return 0;
@@ -213,7 +218,8 @@ static int send(struct yoke_loader *l, struct yk_sent *a, struct yk_batch *s)
 	for (int k = 0; k < yk_loader_tensors(l) && e == 0; k++) {
 		struct yk_event *copied = NULL;
 		const int64_t parts = l->feed.parts;
-		e = yk_prefetch_fill(a->tensor[k], yk_batch_part(s, k / (int)parts, k % parts), &copied);
+		e = yk_prefetch_fill(a->tensor[k], yk_batch_part(s, k / (int)parts, k % parts),
+				     &copied);
 		if (e == 0 && copied) { // covers the earlier copies as well
 			yk_event_unref(s->copied);
 			s->copied = copied;
@@ -249,5 +255,8 @@ int yk_loader_send(struct yoke_loader *l)
 
 yoke_tensor **yk_loader_sent(struct yoke_loader *l)
 {
-	return l->upload.taken ? l->upload.ahead[(l->queue.tail + l->upload.aheads - 1) % l->upload.aheads].tensor : NULL;
+	return l->upload.taken ?
+		       l->upload.ahead[(l->queue.tail + l->upload.aheads - 1) % l->upload.aheads]
+			       .tensor :
+		       NULL;
 }

@@ -49,8 +49,10 @@ static int add_source(void *arg, const char *path, bool named)
 {
 	struct prepare *p = arg;
 	if (named && !strcmp(path, YK_STDIN))
-		return yk_fail(YOKE_EINVAL, "data prepare: standard input is read once, and text is read twice; write it to a "
-			       "file");
+		return yk_fail(
+			YOKE_EINVAL,
+			"data prepare: standard input is read once, and text is read twice; write it to a "
+			"file");
 	if (is_out(p, path))
 		return named ? yk_fail(YOKE_EINVAL, "%s: is both text and out", path) : 0;
 	const int e = yk_sources_add_file(&p->sources, path, 0);
@@ -62,14 +64,18 @@ static int add_blocks(struct prepare *p, uint64_t begin, uint64_t bytes)
 	const uint64_t size = p->options->block ? p->options->block : BLOCK;
 	for (uint64_t at = begin; at < bytes; at += size) {
 		if (yk_grow(&p->block, &p->block_cap, p->blocks + 1, sizeof *p->block) < 0)
-			return yk_fail(YOKE_ENOMEM, "data prepare: no memory for the list of blocks");
-		p->block[p->blocks++] = (struct yk_text_block){ .file = (int64_t)p->files, .begin = at,
-							   .end = bytes - at < size ? bytes : at + size };
+			return yk_fail(YOKE_ENOMEM,
+				       "data prepare: no memory for the list of blocks");
+		p->block[p->blocks++] =
+			(struct yk_text_block){ .file = (int64_t)p->files,
+						.begin = at,
+						.end = bytes - at < size ? bytes : at + size };
 	}
 	return 0;
 }
 
-static int take_file(struct prepare *p, const char *path, uint64_t begin, uint64_t bytes, uint64_t fingerprint)
+static int take_file(struct prepare *p, const char *path, uint64_t begin, uint64_t bytes,
+		     uint64_t fingerprint)
 {
 	int e = add_blocks(p, begin, bytes);
 	if (e < 0)
@@ -81,7 +87,8 @@ static int take_file(struct prepare *p, const char *path, uint64_t begin, uint64
 	p->file[p->files++].bytes = bytes;
 	p->fingerprint = fingerprint;
 	if (yk_jsonl_taken(path, p->options->field))
-		p->fingerprint = yk_hash(p->options->field, strlen(p->options->field), p->fingerprint);
+		p->fingerprint =
+			yk_hash(p->options->field, strlen(p->options->field), p->fingerprint);
 	p->done.bytes += bytes - begin;
 	return 1;
 }
@@ -124,7 +131,9 @@ static int scan_file(void *arg, const char *path, bool named)
 	if (fd < 0)
 		return fd;
 	s.hash = yk_hash_new(p->fingerprint);
-	int e = !s.hash ? yk_fail(YOKE_ENOMEM, "%s: no memory", path) : bytes >= 3 ? has_mark(fd, path, &mark) : 0;
+	int e = !s.hash    ? yk_fail(YOKE_ENOMEM, "%s: no memory", path) :
+		bytes >= 3 ? has_mark(fd, path, &mark) :
+			     0;
 	if (e == 0)
 		e = yk_file_each(fd, path, mark, bytes - mark, scan_block, &s);
 	const uint64_t hash = s.hash ? yk_hash_end(s.hash) : 0;
@@ -143,9 +152,11 @@ static int scan_file(void *arg, const char *path, bool named)
 static void describe(struct prepare *p)
 {
 	const struct yk_prepare *o = p->options;
-	yk_snprintf(p->made, sizeof p->made, "1 tokenizer=%s valid=%.17g context=%" PRId64 " files=%" PRId64 " hash=%016" PRIx64
-		 " field=%s", o->tokenizer, o->valid, o->context, p->sources.count, p->sources.hash,
-		 o->field ? o->field : "");
+	yk_snprintf(p->made, sizeof p->made,
+		    "1 tokenizer=%s valid=%.17g context=%" PRId64 " files=%" PRId64
+		    " hash=%016" PRIx64 " field=%s",
+		    o->tokenizer, o->valid, o->context, p->sources.count, p->sources.hash,
+		    o->field ? o->field : "");
 }
 
 static bool reuse_existing(struct prepare *p)
@@ -158,11 +169,15 @@ static bool reuse_existing(struct prepare *p)
 	}
 	const char *made = yk_safetensors_metadata(&f, "made");
 	const struct yk_safetensors_entry *documents = yk_safetensors_find(&f, "documents");
-	const bool same = made && documents && !strcmp(made, p->made) && yk_token_file_take(&t, &f) == 0 &&
-			  yk_token_file_verify(&f) == 0;
+	const bool same = made && documents && !strcmp(made, p->made) &&
+			  yk_token_file_take(&t, &f) == 0 && yk_token_file_verify(&f) == 0;
 	if (same)
-		p->done = (struct yk_prepared_text){ .reused = true, .tokens = (int64_t)t.count, .train = t.train, .vocab = t.vocab,
-						.documents = documents->dims[0], .files = p->sources.count };
+		p->done = (struct yk_prepared_text){ .reused = true,
+						     .tokens = (int64_t)t.count,
+						     .train = t.train,
+						     .vocab = t.vocab,
+						     .documents = documents->dims[0],
+						     .files = p->sources.count };
 	yoke_error_clear();
 	yk_safetensors_close(&f);
 	return same;
@@ -173,7 +188,8 @@ static bool reuse_existing(struct prepare *p)
 static int64_t split(void *arg, int64_t tokens)
 {
 	struct prepare *p = arg;
-	const struct yk_data_spec spec = { .context = p->options->context, .valid = p->options->valid };
+	const struct yk_data_spec spec = { .context = p->options->context,
+					   .valid = p->options->valid };
 	const int e = yk_data_split(p->options->paths, tokens, &spec, &p->done.train);
 	p->done.tokens = tokens;
 	p->fingerprint = yk_hash_numbers(&spec.valid, sizeof spec.valid, 1, p->fingerprint);
@@ -184,21 +200,26 @@ static int64_t split(void *arg, int64_t tokens)
 static json_t *metadata(const struct prepare *p, uint64_t hash)
 {
 	char vocabulary[17], fingerprint[17], sum[17], train[DIGITS], valid[32];
-	json_t *tokenizer = yk_tokenizer_save(p->tokenizer), *sources = yk_sources_json(&p->sources);
-	char *kind = yk_json_text(tokenizer, JSON_COMPACT | JSON_PRESERVE_ORDER), *from = yk_json_text(sources, JSON_COMPACT);
+	json_t *tokenizer = yk_tokenizer_save(p->tokenizer),
+	       *sources = yk_sources_json(&p->sources);
+	char *kind = yk_json_text(tokenizer, JSON_COMPACT | JSON_PRESERVE_ORDER),
+	     *from = yk_json_text(sources, JSON_COMPACT);
 	json_t *o = NULL;
 	if (kind && from) {
-		snprintf(vocabulary, sizeof vocabulary, "%016" PRIx64, yk_hash(kind, strlen(kind), 0));
+		snprintf(vocabulary, sizeof vocabulary, "%016" PRIx64,
+			 yk_hash(kind, strlen(kind), 0));
 		snprintf(fingerprint, sizeof fingerprint, "%016" PRIx64, p->fingerprint);
 		snprintf(sum, sizeof sum, "%016" PRIx64, hash);
 		snprintf(train, sizeof train, "%" PRId64, p->done.train);
 		yk_snprintf(valid, sizeof valid, "%.17g", p->options->valid);
-		o = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s}", "format", YK_TOKENS_FORMAT, "tokenizer", kind,
-			      "vocabulary", vocabulary, "train", train, "valid", valid, "fingerprint", fingerprint, "xxh64",
+		o = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s}", "format",
+			      YK_TOKENS_FORMAT, "tokenizer", kind, "vocabulary", vocabulary,
+			      "train", train, "valid", valid, "fingerprint", fingerprint, "xxh64",
 			      sum, "sources", from, "made", p->made);
 	}
 	if (!o)
-		yk_fail(YOKE_ENOMEM, "%s: no memory for its header, or field= is not UTF-8", p->options->out);
+		yk_fail(YOKE_ENOMEM, "%s: no memory for its header, or field= is not UTF-8",
+			p->options->out);
 	json_decref(tokenizer);
 	json_decref(sources);
 	free(kind);
@@ -211,9 +232,16 @@ static char *head_of(const struct prepare *p, uint64_t hash, size_t *bytes, uint
 {
 	const int width = yk_tokens_width(yk_tokenizer_size(p->tokenizer));
 	const struct yk_host_tensor t[2] = {
-		{ .name = "tokens", .dtype = width == 1 ? yoke_u8 : width == 2 ? (int)YK_SAFETENSORS_U16 :
-						(int)YK_SAFETENSORS_U32, .rank = 1, .dims = { p->done.tokens } },
-		{ .name = "documents", .dtype = yoke_i64, .rank = 1, .dims = { p->done.documents } },
+		{ .name = "tokens",
+		  .dtype = width == 1 ? yoke_u8 :
+			   width == 2 ? (int)YK_SAFETENSORS_U16 :
+					(int)YK_SAFETENSORS_U32,
+		  .rank = 1,
+		  .dims = { p->done.tokens } },
+		{ .name = "documents",
+		  .dtype = yoke_i64,
+		  .rank = 1,
+		  .dims = { p->done.documents } },
 	};
 	json_t *o = metadata(p, hash);
 	char *head = o ? yk_safetensors_head(p->options->out, o, 2, t, bytes, at) : NULL;
@@ -265,7 +293,10 @@ static int make_of(struct prepare *p, struct yk_blocks *b)
 static int make(struct prepare *p)
 {
 	struct yk_ids_cache kept;
-	struct yk_blocks b = { .options = p->options, .file = p->file, .block = p->block, .count = (int64_t)p->blocks,
+	struct yk_blocks b = { .options = p->options,
+			       .file = p->file,
+			       .block = p->block,
+			       .count = (int64_t)p->blocks,
 			       .kept = &kept };
 	const int64_t max = p->options->workers ? p->options->workers : yk_processors();
 	b.workers = (int)(max < b.count ? max : b.count);
@@ -295,7 +326,8 @@ int yk_prepare(const struct yk_prepare *options, struct yk_prepared_text *to)
 {
 	struct prepare p = { .options = options };
 	if (strcmp(options->tokenizer, "byte") && strcmp(options->tokenizer, "word"))
-		return yk_fail(YOKE_EINVAL, "data prepare: tokenizer=%s: must be byte or word", options->tokenizer);
+		return yk_fail(YOKE_EINVAL, "data prepare: tokenizer=%s: must be byte or word",
+			       options->tokenizer);
 	const int e = prepare(&p);
 	if (e == 0)
 		*to = p.done;

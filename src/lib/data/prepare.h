@@ -77,10 +77,11 @@ void yk_ids_cache_open(struct yk_ids_cache *);
 void yk_ids_cache_close(struct yk_ids_cache *);
 // Counts tokens and documents of each block.  A tokenizer that learns gets the words of the first
 // split(arg, total tokens) tokens.
-int yk_blocks_count(struct yk_blocks *, struct yk_tokenizer *, int64_t (*split)(void *arg, int64_t tokens), void *arg);
+int yk_blocks_count(struct yk_blocks *, struct yk_tokenizer *,
+		    int64_t (*split)(void *arg, int64_t tokens), void *arg);
 // Writes all tokens from byte `tokens` of the file, and the first token index of each document,
 // I64, from byte `documents`.
-int yk_blocks_write(struct yk_blocks *, struct yk_tokenizer *, const struct yk_file_writer *, uint64_t tokens,
-		    uint64_t documents);
+int yk_blocks_write(struct yk_blocks *, struct yk_tokenizer *, const struct yk_file_writer *,
+		    uint64_t tokens, uint64_t documents);
 
 #endif

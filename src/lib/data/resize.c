@@ -74,7 +74,8 @@ static void along_columns(const struct yk_image *im, const struct taps *t, int i
 				    // third's position: values are scaled by powers of two
 			memcpy(&b, first + n * (size_t)k + x, sizeof b);
 			const i4 at = { (int32_t)b, (int32_t)b, (int32_t)b, (int32_t)(b >> 8) };
-			sum += w[k] * __builtin_convertvector(at & (i4){ 0xff, 0xff00, 0xff0000, 0xff0000 }, v4);
+			sum += w[k] * __builtin_convertvector(
+					      at & (i4){ 0xff, 0xff00, 0xff0000, 0xff0000 }, v4);
 		}
 		sum *= (v4){ 1, 0x1p-8f, 0x1p-16f, 0x1p-16f };
 		memcpy(to + x, &sum, sizeof sum);
@@ -88,12 +89,14 @@ static void along_columns(const struct yk_image *im, const struct taps *t, int i
 
 // Resamples that row to the output width and writes each channel to its plane.  Reads one float
 // past the row and ignores it.
-static void along_row(const float *row, const struct taps *t, const struct yk_resize *r, int i, float *to)
+static void along_row(const float *row, const struct taps *t, const struct yk_resize *r, int i,
+		      float *to)
 {
 	const size_t plane = (size_t)r->to_height * (size_t)r->to_width;
 	to += (size_t)i * (size_t)r->to_width;
 	for (int x = 0; x < r->to_width; x++) {
-		const float *w = t->weight + (size_t)x * (size_t)t->room, *p = row + 3 * t->first[x];
+		const float *w = t->weight + (size_t)x * (size_t)t->room,
+			    *p = row + 3 * t->first[x];
 		const int at = r->mirror ? r->to_width - 1 - x : x;
 		v4 sum = { 0 };
 		for (int k = 0; k < t->count[x]; k++, p += 3) {
@@ -119,5 +122,7 @@ int yk_resize(const struct yk_image *im, const struct yk_resize *r, float *to)
 	free(row);
 	taps_free(&x);
 	taps_free(&y);
-	return good ? 0 : yk_fail(YOKE_ENOMEM, "no memory to resize an image to %d x %d", r->to_width, r->to_height);
+	return good ? 0 :
+		      yk_fail(YOKE_ENOMEM, "no memory to resize an image to %d x %d", r->to_width,
+			      r->to_height);
 }

@@ -35,26 +35,32 @@ static int field_take(struct yk_field *to, const struct yoke_field *from, const 
 	if (!f.name || !*f.name)
 		return yk_fail(YOKE_EINVAL, "dataset %s: a field has no name", set);
 	if (!yoke_dtype_size(f.dtype))
-		return yk_fail(YOKE_EDTYPE, "dataset %s: field %s: there is no dtype %d", set, f.name, f.dtype);
+		return yk_fail(YOKE_EDTYPE, "dataset %s: field %s: there is no dtype %d", set,
+			       f.name, f.dtype);
 	if (f.rank < 0 || f.rank >= YOKE_MAX_RANK)
-		return yk_fail(YOKE_EINVAL, "dataset %s: field %s: rank %d; a sample has 0 to %d axes", set, f.name,
-			       f.rank, YOKE_MAX_RANK - 1);
+		return yk_fail(YOKE_EINVAL,
+			       "dataset %s: field %s: rank %d; a sample has 0 to %d axes", set,
+			       f.name, f.rank, YOKE_MAX_RANK - 1);
 	if (!yk_num_real(f.dtype) && !(fabs(f.pad) <= 0x1p53 && f.pad == trunc(f.pad)))
-		return yk_fail(YOKE_EINVAL, "dataset %s: field %s: pad %g; for %s it must be a whole number", set, f.name,
-			       f.pad, yoke_dtype_name(f.dtype));
+		return yk_fail(YOKE_EINVAL,
+			       "dataset %s: field %s: pad %g; for %s it must be a whole number",
+			       set, f.name, f.pad, yoke_dtype_name(f.dtype));
 	*to = (struct yk_field){ .dtype = f.dtype, .rank = f.rank, .pad = f.pad };
 	for (int k = 0; k < f.rank; k++) {
 		if (f.dims[k] < 1 || f.multiple[k] < 0)
-			return yk_fail(YOKE_EINVAL, "dataset %s: field %s: axis %d has dim %lld, multiple %lld; wants "
-				       "dim >= 1 and multiple >= 0", set, f.name, k,
-				       (long long)f.dims[k], (long long)f.multiple[k]);
+			return yk_fail(
+				YOKE_EINVAL,
+				"dataset %s: field %s: axis %d has dim %lld, multiple %lld; wants "
+				"dim >= 1 and multiple >= 0",
+				set, f.name, k, (long long)f.dims[k], (long long)f.multiple[k]);
 		to->dims[k] = f.dims[k];
 		to->multiple[k] = f.multiple[k];
 		to->varies |= f.multiple[k] > 0;
 	}
 	to->bytes = field_bytes(to);
 	if (!to->bytes)
-		return yk_fail(YOKE_ERANGE, "dataset %s: field %s: a sample does not fit in memory", set, f.name);
+		return yk_fail(YOKE_ERANGE, "dataset %s: field %s: a sample does not fit in memory",
+			       set, f.name);
 	to->name = strdup(f.name);
 	return to->name ? 0 : yk_fail(YOKE_ENOMEM, "dataset %s: no memory", set);
 }
@@ -80,7 +86,9 @@ static int fields_take(struct yoke_dataset *d, int n, const struct yoke_field *f
 		d->fields = i + 1;
 		for (int k = 0; k < i; k++)
 			if (!strcmp(d->field[k].name, d->field[i].name))
-				return yk_fail(YOKE_EINVAL, "dataset %s: field %s is declared twice", d->name, f.name);
+				return yk_fail(YOKE_EINVAL,
+					       "dataset %s: field %s is declared twice", d->name,
+					       f.name);
 	}
 	return 0;
 }
@@ -102,12 +110,13 @@ static int set_up(struct yoke_dataset *d, const struct yoke_dataset_options *o)
 	if (!d->name)
 		return yk_fail(YOKE_ENOMEM, "dataset_new: no memory");
 	if (o->count < 1)
-		return yk_fail(YOKE_EINVAL, "dataset %s: has %lld samples; must have at least 1", d->name,
-			       (long long)o->count);
+		return yk_fail(YOKE_EINVAL, "dataset %s: has %lld samples; must have at least 1",
+			       d->name, (long long)o->count);
 	if (!o->read)
 		return yk_fail(YOKE_EINVAL, "dataset %s: has no read function", d->name);
 	if (o->chunk < 0)
-		return yk_fail(YOKE_EINVAL, "dataset %s: chunk=%lld: must be 0 or more", d->name, (long long)o->chunk);
+		return yk_fail(YOKE_EINVAL, "dataset %s: chunk=%lld: must be 0 or more", d->name,
+			       (long long)o->chunk);
 	d->count = o->count;
 	d->chunk = o->chunk ? o->chunk : 1;
 	d->read = o->read;
@@ -116,8 +125,9 @@ static int set_up(struct yoke_dataset *d, const struct yoke_dataset_options *o)
 	int e = fields_take(d, o->fields, o->field);
 	if (e < 0)
 		return e;
-	d->fingerprint = described(d, yk_hash_numbers(&o->fingerprint, sizeof o->fingerprint, 1,
-					      yk_hash(d->name, o->fingerprint ? 0 : strlen(d->name), 0)));
+	d->fingerprint = described(
+		d, yk_hash_numbers(&o->fingerprint, sizeof o->fingerprint, 1,
+				   yk_hash(d->name, o->fingerprint ? 0 : strlen(d->name), 0)));
 	d->free_fn = o->free_fn;
 	return 0;
 }
@@ -191,7 +201,10 @@ const char *yoke_dataset_label(const yoke_dataset *d, const char *field, int64_t
 
 static void field_give(const struct yk_field *f, struct yoke_field *to)
 {
-	*to = (struct yoke_field){ .size = sizeof *to, .name = f->name, .dtype = f->dtype, .rank = f->rank,
+	*to = (struct yoke_field){ .size = sizeof *to,
+				   .name = f->name,
+				   .dtype = f->dtype,
+				   .rank = f->rank,
 				   .pad = f->pad };
 	memcpy(to->dims, f->dims, sizeof to->dims);
 	memcpy(to->multiple, f->multiple, sizeof to->multiple);
@@ -266,8 +279,10 @@ static int check_dims(const struct yoke_dataset *d, struct yoke_item *s)
 			const int64_t n = s->dims[i][k];
 			if (n == f->dims[k] || (f->multiple[k] && n >= 0 && n < f->dims[k]))
 				continue;
-			snprintf(s->why, s->why_size, "field %s has dim %lld along axis %d, but must have %s%lld",
-				 f->name, (long long)n, k, f->multiple[k] ? "0 to " : "", (long long)f->dims[k]);
+			snprintf(s->why, s->why_size,
+				 "field %s has dim %lld along axis %d, but must have %s%lld",
+				 f->name, (long long)n, k, f->multiple[k] ? "0 to " : "",
+				 (long long)f->dims[k]);
 			return YOKE_ESHAPE;
 		}
 	}
@@ -305,12 +320,18 @@ int64_t yk_dataset_read(const yoke_dataset *set, int64_t n, struct yoke_item *co
 	return failed;
 }
 
-int yoke_dataset_read(const yoke_dataset *d, int64_t number, uint64_t seed, int64_t epoch, int64_t draw,
-		      void *const *to, int64_t (*dims)[YOKE_MAX_RANK])
+int yoke_dataset_read(const yoke_dataset *d, int64_t number, uint64_t seed, int64_t epoch,
+		      int64_t draw, void *const *to, int64_t (*dims)[YOKE_MAX_RANK])
 {
 	char why[256];
-	struct yoke_item s = { .size = sizeof s, .number = number, .epoch = epoch, .to = to, .why = why,
-				 .why_size = sizeof why, .seed = seed, .draw = draw };
+	struct yoke_item s = { .size = sizeof s,
+			       .number = number,
+			       .epoch = epoch,
+			       .to = to,
+			       .why = why,
+			       .why_size = sizeof why,
+			       .seed = seed,
+			       .draw = draw };
 	int err = yk_require(d, "data set");
 	if (!err)
 		err = yk_require(to, "list of buffers for fields");
@@ -319,8 +340,8 @@ int yoke_dataset_read(const yoke_dataset *d, int64_t number, uint64_t seed, int6
 	if (err)
 		return err;
 	if (number < 0 || number >= d->count)
-		return yk_fail(YOKE_ERANGE, "dataset %s: there is no sample %lld of %lld", d->name, (long long)number,
-			       (long long)d->count);
+		return yk_fail(YOKE_ERANGE, "dataset %s: there is no sample %lld of %lld", d->name,
+			       (long long)number, (long long)d->count);
 	s.dims = dims ? dims : calloc((size_t)d->fields, sizeof *s.dims);
 	if (!s.dims)
 		return yk_fail(YOKE_ENOMEM, "dataset %s: no memory", d->name);

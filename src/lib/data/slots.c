@@ -10,8 +10,8 @@
 
 static int no_memory(const struct yoke_loader *l)
 {
-	return yk_fail(YOKE_ENOMEM, "loader: %s: no memory for %d batches of %lld samples", l->set->name, l->slots,
-		       (long long)l->feed.batch);
+	return yk_fail(YOKE_ENOMEM, "loader: %s: no memory for %d batches of %lld samples",
+		       l->set->name, l->slots, (long long)l->feed.batch);
 }
 
 // Are a field's samples read directly into the batch?  If samples vary, only if a batch is one
@@ -44,10 +44,12 @@ static int lay_out(struct yoke_loader *l)
 			if (raw && (!field->varies || in_place(l, field)))
 				continue;
 			(raw ? y->raw : y->offset)[f] = at;
-			if (__builtin_mul_overflow((size_t)y->part, field->bytes, &bytes) || bytes > SIZE_MAX / 2)
+			if (__builtin_mul_overflow((size_t)y->part, field->bytes, &bytes) ||
+			    bytes > SIZE_MAX / 2)
 				return no_memory(l);
 			y->stride[f] = (bytes + 63) & ~(size_t)63;
-			if (__builtin_mul_overflow((size_t)(y->rows / y->part), y->stride[f], &bytes) ||
+			if (__builtin_mul_overflow((size_t)(y->rows / y->part), y->stride[f],
+						   &bytes) ||
 			    __builtin_add_overflow(at, bytes, &at) || at > SIZE_MAX / 2)
 				return no_memory(l);
 		}
@@ -104,7 +106,10 @@ void yk_slots_free(struct yoke_loader *l)
 void *yk_batch_part(const struct yk_batch *s, int field, int64_t part)
 {
 	const struct yk_slot_layout *l = &s->loader->layout;
-	return s->memory + (s->loader->dry ? 0 : l->offset[field] + (size_t)(l->given + part * l->apart) * l->stride[field]);
+	return s->memory +
+	       (s->loader->dry ?
+			0 :
+			l->offset[field] + (size_t)(l->given + part * l->apart) * l->stride[field]);
 }
 
 int64_t yk_batch_delivered(const struct yk_batch *s, int64_t rows)

@@ -34,7 +34,8 @@ int yk_file_sample(int fd, const char *path, uint64_t bytes, uint64_t *hash)
 	uint64_t h = yk_hash_numbers(&bytes, sizeof bytes, 1, 0);
 	for (uint64_t i = 0; i < some; i++) {
 		// includes the first and the last block
-		const uint64_t at = (some < 2 ? 0 : i * (n - 1) / (some - 1)) * BLOCK; // n is below 2^53
+		// n is below 2^53
+		const uint64_t at = (some < 2 ? 0 : i * (n - 1) / (some - 1)) * BLOCK;
 		const uint64_t size = bytes - at < BLOCK ? bytes - at : BLOCK;
 		const int e = yk_file_read_at(fd, path, at, block, size);
 		if (e < 0)
@@ -48,7 +49,8 @@ int yk_file_sample(int fd, const char *path, uint64_t bytes, uint64_t *hash)
 static int add(struct yk_sources *s, const struct yk_source *x)
 {
 	s->hash = yk_hash(x->name, strlen(x->name), s->hash);
-	s->hash = yk_hash_numbers((uint64_t[]){ x->bytes, x->sample, (uint64_t)x->time }, 8, 3, s->hash);
+	s->hash = yk_hash_numbers((uint64_t[]){ x->bytes, x->sample, (uint64_t)x->time }, 8, 3,
+				  s->hash);
 	s->count++;
 	if (s->n == YK_SOURCES_NAMED)
 		return 0;
@@ -69,7 +71,9 @@ int yk_sources_add_file(struct yk_sources *s, const char *path, uint64_t whole)
 	const int fd = yk_file_open(path, &x.bytes);
 	if (fd < 0)
 		return fd;
-	int e = fstat(fd, &st) < 0 ? yk_fail(YOKE_EIO, "cannot read '%s': %s", path, strerror(errno)) : 0;
+	int e = fstat(fd, &st) < 0 ?
+			yk_fail(YOKE_EIO, "cannot read '%s': %s", path, strerror(errno)) :
+			0;
 	if (e == 0) {
 		x.time = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
 		e = yk_file_sample(fd, path, x.bytes, &x.sample);
@@ -80,7 +84,8 @@ int yk_sources_add_file(struct yk_sources *s, const char *path, uint64_t whole)
 
 int yk_sources_add(struct yk_sources *s, const char *name, uint64_t bytes, uint64_t sample)
 {
-	return add(s, &(struct yk_source){ .name = (char *)name, .bytes = bytes, .sample = sample });
+	return add(s,
+		   &(struct yk_source){ .name = (char *)name, .bytes = bytes, .sample = sample });
 }
 
 void yk_sources_fini(struct yk_sources *s)
@@ -114,9 +119,11 @@ json_t *yk_sources_json(const struct yk_sources *s)
 		const struct yk_source *x = &s->source[i];
 		snprintf(sample, sizeof sample, "%016" PRIx64, x->sample);
 		snprintf(whole, sizeof whole, "%016" PRIx64, x->whole);
-		bad = json_array_append_new(a, json_pack("{s:o, s:I, s:I, s:s, s:s*}", "name", name_json(x->name), "bytes",
-							 (json_int_t)x->bytes, "time", (json_int_t)x->time, "sample",
-							 sample, "xxh64", x->whole ? whole : NULL)) < 0;
+		bad = json_array_append_new(a, json_pack("{s:o, s:I, s:I, s:s, s:s*}", "name",
+							 name_json(x->name), "bytes",
+							 (json_int_t)x->bytes, "time",
+							 (json_int_t)x->time, "sample", sample,
+							 "xxh64", x->whole ? whole : NULL)) < 0;
 	}
 	if (!bad)
 		return a;
@@ -147,8 +154,10 @@ bool yk_sources_untouched(const json_t *then, const struct yk_sources *now, size
 {
 	const json_t *x = json_array_get(then, i);
 	const struct yk_source *s = &now->source[i];
-	return has_name(x, s->name) && (uint64_t)json_integer_value(json_object_get(x, "bytes")) == s->bytes &&
-	       json_integer_value(json_object_get(x, "time")) == s->time && has_hash(x, "sample", s->sample);
+	return has_name(x, s->name) &&
+	       (uint64_t)json_integer_value(json_object_get(x, "bytes")) == s->bytes &&
+	       json_integer_value(json_object_get(x, "time")) == s->time &&
+	       has_hash(x, "sample", s->sample);
 }
 
 void yk_sources_differ(const json_t *then, const struct yk_sources *now, char *to, size_t room)
@@ -163,9 +172,11 @@ void yk_sources_differ(const json_t *then, const struct yk_sources *now, char *t
 		// the rest of the header may differ
 		const bool whole = s->whole && json_object_get(x, "xxh64");
 		if (!has_name(x, s->name))
-			snprintf(to, room, "%.200s is there instead of %.200s", s->name, name ? name : "another");
+			snprintf(to, room, "%.200s is there instead of %.200s", s->name,
+				 name ? name : "another");
 		else if (!whole && (uint64_t)bytes != s->bytes)
-			snprintf(to, room, "%.200s has %" PRIu64 " bytes, not %lld", s->name, s->bytes, (long long)bytes);
+			snprintf(to, room, "%.200s has %" PRIu64 " bytes, not %lld", s->name,
+				 s->bytes, (long long)bytes);
 		else if (!has_hash(x, whole ? "xxh64" : "sample", whole ? s->whole : s->sample))
 			snprintf(to, room, "%.200s has other contents", s->name);
 		else

@@ -78,11 +78,11 @@ static int take_bytes(struct stream *s, void *to, size_t n)
 		s->at += (uint64_t)got;
 	}
 	if (s->error)
-		return yk_fail(YOKE_EIO, "%s: cannot be read at byte %llu: %s", s->name, (unsigned long long)s->at,
-			       strerror(s->error));
+		return yk_fail(YOKE_EIO, "%s: cannot be read at byte %llu: %s", s->name,
+			       (unsigned long long)s->at, strerror(s->error));
 	if (n)
-		return yk_fail(YOKE_EIO, "%s: the stream ended at byte %llu, after %lld samples", s->name,
-			       (unsigned long long)s->at, (long long)s->have);
+		return yk_fail(YOKE_EIO, "%s: the stream ended at byte %llu, after %lld samples",
+			       s->name, (unsigned long long)s->at, (long long)s->have);
 	return 0;
 }
 
@@ -137,15 +137,19 @@ static int read_up_to(struct stream *s, int64_t n)
 static int read_one(struct stream *s, struct yoke_item *x)
 {
 	int64_t n;
-	if (__builtin_mul_overflow(x->epoch, s->count, &n) || __builtin_add_overflow(n, x->number, &n))
+	if (__builtin_mul_overflow(x->epoch, s->count, &n) ||
+	    __builtin_add_overflow(n, x->number, &n))
 		return yk_fail(YOKE_ERANGE, "%s: a stream has fewer than 2^63 samples", s->name);
 	pthread_mutex_lock(&s->lock);
 	int e = read_up_to(s, n);
 	if (e == 0) {
 		if (n < s->have - s->keep)
-			e = yk_fail(YOKE_EINVAL, "%s: sample %lld of the stream is no longer kept: only the last %lld are; raise "
-				    "keep=, or shuffle in blocks, as with shuffle=%lld", s->name, (long long)n,
-				    (long long)s->keep, (long long)(s->keep / 2));
+			e = yk_fail(
+				YOKE_EINVAL,
+				"%s: sample %lld of the stream is no longer kept: only the last %lld are; raise "
+				"keep=, or shuffle in blocks, as with shuffle=%lld",
+				s->name, (long long)n, (long long)s->keep,
+				(long long)(s->keep / 2));
 		else
 			memcpy(yk_field_buffer(&s->part, x->to[0]), ring_entry(s, n), s->bytes);
 	}
@@ -171,25 +175,30 @@ static int set_up(struct stream *s, const char *path, const struct yk_field_file
 	s->keep = keep ? keep : (int64_t)(KEPT_BYTES / s->bytes);
 	s->keep = s->keep < 2 ? 2 : s->keep > s->count && !keep ? s->count + 1 : s->keep;
 	size_t bytes;
-	if (__builtin_mul_overflow((size_t)s->keep, s->bytes, &bytes) || !s->name || !(s->ring = malloc(bytes)) ||
-	    !(s->next = malloc(s->bytes)))
-		return yk_fail(YOKE_ENOMEM, "%s: no memory to keep %lld samples; give a smaller keep=", path, (long long)s->keep);
+	if (__builtin_mul_overflow((size_t)s->keep, s->bytes, &bytes) || !s->name ||
+	    !(s->ring = malloc(bytes)) || !(s->next = malloc(s->bytes)))
+		return yk_fail(YOKE_ENOMEM,
+			       "%s: no memory to keep %lld samples; give a smaller keep=", path,
+			       (long long)s->keep);
 	s->part = *p;
 	s->part.path = s->name;
 	s->fd = strcmp(path, YK_STDIN) ? open(path, O_RDONLY | O_CLOEXEC) : STDIN_FILENO;
 	if (s->fd < 0)
 		return yk_fail(YOKE_EIO, "cannot read '%s': %s", path, strerror(errno));
 	if (isatty(s->fd))
-		return yk_fail(YOKE_EINVAL, "%s: is a terminal; pipe the data in, or name files", s->name);
+		return yk_fail(YOKE_EINVAL, "%s: is a terminal; pipe the data in, or name files",
+			       s->name);
 	s->skip = p->offset;
 	return 0;
 }
 
-yoke_dataset *yk_stream_open(const char *path, const struct yk_field_file *p, const struct yk_field_shape *shape, int64_t count,
-			     int64_t keep)
+yoke_dataset *yk_stream_open(const char *path, const struct yk_field_file *p,
+			     const struct yk_field_shape *shape, int64_t count, int64_t keep)
 {
 	struct stream *s = calloc(1, sizeof *s);
-	struct yoke_field f = { .size = sizeof f, .name = p->name, .dtype = p->element->dtype, .rank = shape->rank };
+	struct yoke_field f = {
+		.size = sizeof f, .name = p->name, .dtype = p->element->dtype, .rank = shape->rank
+	};
 	yoke_dataset *d = NULL;
 	if (!s) {
 		yk_fail(YOKE_ENOMEM, "%s: no memory", path);
@@ -201,9 +210,16 @@ yoke_dataset *yk_stream_open(const char *path, const struct yk_field_file *p, co
 	s->fd = -1;
 	s->count = count;
 	if (set_up(s, path, p, keep) == 0)
-		d = yoke_dataset_new(&(struct yoke_dataset_options){
-			.size = sizeof(struct yoke_dataset_options), .name = s->name, .count = count, .fields = 1, .field = &f,
-			.read = read_samples, .chunk = 8, .arg = s, .free_fn = stream_free });
+		d = yoke_dataset_new(
+			&(struct yoke_dataset_options){ .size = sizeof(struct yoke_dataset_options),
+							.name = s->name,
+							.count = count,
+							.fields = 1,
+							.field = &f,
+							.read = read_samples,
+							.chunk = 8,
+							.arg = s,
+							.free_fn = stream_free });
 	if (d)
 		d->stream = true;
 	else

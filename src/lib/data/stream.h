@@ -12,7 +12,7 @@ bool yk_is_stream(const char *path);
 // The part describes the elements: the first sample begins at its offset, the others each `stride`
 // bytes later.  `count` samples make an epoch; the next epoch continues the stream.  The last
 // `keep` samples stay in memory; 0: as many as fit into 64 MiB.  EINVAL, EIO, ENOMEM.
-yoke_dataset *yk_stream_open(const char *path, const struct yk_field_file *, const struct yk_field_shape *, int64_t count,
-			     int64_t keep);
+yoke_dataset *yk_stream_open(const char *path, const struct yk_field_file *,
+			     const struct yk_field_shape *, int64_t count, int64_t keep);
 
 #endif

@@ -70,7 +70,8 @@ static int take_text(struct yk_data *d, const char *path, char *text, size_t n, 
 	d->fingerprint = yk_hash(text, n, d->fingerprint);
 	if (lines)
 		d->fingerprint = yk_hash(d->field, strlen(d->field), d->fingerprint);
-	e = piped ? yk_sources_add(&d->sources, path, n, yk_hash(text, n, 0)) : yk_sources_add_file(&d->sources, path, 0);
+	e = piped ? yk_sources_add(&d->sources, path, n, yk_hash(text, n, 0)) :
+		    yk_sources_add_file(&d->sources, path, 0);
 	if (e == 0 && d->chats)
 		e = yk_chats_add(d->chats, path, text, n);
 	else if (e == 0 && lines)
@@ -91,11 +92,15 @@ static int read_file(void *arg, const char *path, bool named)
 	char *text;
 
 	if (d->out && yk_file_is_same(path, d->out))
-		return named ? yk_fail(YOKE_EINVAL, "%s: is both data and out; name another file with out=", path) : 0;
+		return named ? yk_fail(YOKE_EINVAL,
+				       "%s: is both data and out; name another file with out=",
+				       path) :
+			       0;
 	if (d->chats && !piped && yk_chat_store_is(path)) {
 		int wrong = yk_sources_add_file(&d->sources, path, 0);
 		d->files++;
-		return wrong < 0 || (wrong = yk_chats_load(d->chats, path, &d->bytes)) < 0 ? wrong : 1;
+		return wrong < 0 || (wrong = yk_chats_load(d->chats, path, &d->bytes)) < 0 ? wrong :
+		       1;
 	}
 	size_t n;
 	int e = piped ? yk_file_read_stdin(max - d->bytes, &text, &n) :
@@ -115,8 +120,9 @@ static int read_file(void *arg, const char *path, bool named)
 		return e;
 	}
 	if (!n && piped) {
-		e = yk_fail(YOKE_EFORMAT,
-			    "data: standard input is empty, or was read before; a pipe is read once");
+		e = yk_fail(
+			YOKE_EFORMAT,
+			"data: standard input is empty, or was read before; a pipe is read once");
 	} else if (!n || memchr(text, 0, n)) {
 		if (named)
 			e = yk_file_refused(path, text, n, "text", "it has a NUL byte");
@@ -141,12 +147,13 @@ static int take_ids(struct yk_data *d, const char *name, const struct yk_data_sp
 	const int e = yk_tokens_reserve(&d->tokens, size, (size_t)spec->id_count);
 	for (int64_t i = 0; i < spec->id_count && e == 0; i++) {
 		if (spec->ids[i] < 0 || spec->ids[i] >= size)
-			return yk_fail(YOKE_ERANGE, "%s: id %d at %lld is not in 0 .. %d", name, (int)spec->ids[i], (long long)i,
-				       (int)size - 1);
+			return yk_fail(YOKE_ERANGE, "%s: id %d at %lld is not in 0 .. %d", name,
+				       (int)spec->ids[i], (long long)i, (int)size - 1);
 		yk_tokens_add(&d->tokens, spec->ids[i]);
 	}
 	if (e == 0)
-		d->fingerprint = yk_hash_numbers(spec->ids, sizeof *spec->ids, (size_t)spec->id_count, d->fingerprint);
+		d->fingerprint = yk_hash_numbers(spec->ids, sizeof *spec->ids,
+						 (size_t)spec->id_count, d->fingerprint);
 	return e;
 }
 
@@ -193,8 +200,8 @@ static int read_windows(void *arg, int64_t n, struct yoke_item *const *s)
 	const struct part *p = arg;
 	const struct yk_data *d = p->data;
 	for (int64_t i = 0; i < n; i++)
-		yk_tokens_copy(&d->tokens, p->first + (size_t)(s[i]->number * d->context), (size_t)d->context + 1,
-			       s[i]->to[0]);
+		yk_tokens_copy(&d->tokens, p->first + (size_t)(s[i]->number * d->context),
+			       (size_t)d->context + 1, s[i]->to[0]);
 	return 0;
 }
 
@@ -202,16 +209,26 @@ static int read_windows(void *arg, int64_t n, struct yoke_item *const *s)
 // is NULL if there are none.
 static int make_set(struct yk_data *d, int part, int64_t first, int64_t end, yoke_dataset **to)
 {
-	const struct yoke_field ids = { .size = sizeof ids, .name = "ids", .dtype = yoke_i32, .rank = 1,
+	const struct yoke_field ids = { .size = sizeof ids,
+					.name = "ids",
+					.dtype = yoke_i32,
+					.rank = 1,
 					.dims = { d->context + 1 } };
 	const int64_t n = end - first > d->context ? (end - first - 1) / d->context : 0;
 	*to = NULL;
 	if (n == 0)
 		return 0;
 	d->part[part] = (struct part){ d, (size_t)first };
-	*to = yoke_dataset_new(&(struct yoke_dataset_options){
-		.size = sizeof(struct yoke_dataset_options), .name = "text", .count = n, .fields = 1, .field = &ids,
-		.read = read_windows, .chunk = 64, .arg = &d->part[part], .fingerprint = d->fingerprint });
+	*to = yoke_dataset_new(
+		&(struct yoke_dataset_options){ .size = sizeof(struct yoke_dataset_options),
+						.name = "text",
+						.count = n,
+						.fields = 1,
+						.field = &ids,
+						.read = read_windows,
+						.chunk = 64,
+						.arg = &d->part[part],
+						.fingerprint = d->fingerprint });
 	return *to ? 0 : yoke_error_code();
 }
 
@@ -229,7 +246,8 @@ static int read_text(struct yk_data *d, const char *paths, const struct yk_data_
 	int e = take_all(d, paths, spec);
 	if (e == 0 && spec->limit && (int64_t)d->tokens.count > spec->limit) {
 		d->tokens.count = (size_t)spec->limit;
-		d->fingerprint = yk_hash_numbers(&spec->limit, sizeof spec->limit, 1, d->fingerprint);
+		d->fingerprint =
+			yk_hash_numbers(&spec->limit, sizeof spec->limit, 1, d->fingerprint);
 	}
 	d->count = (int64_t)d->tokens.count;
 	if (e == 0)
@@ -256,7 +274,8 @@ static int find_lines(void *arg, const char *path, bool named)
 }
 
 // Are the files .jsonl files of conversations: no field is named, and the model can separate texts?
-static bool are_chats(const char *paths, const struct yk_tokenizer *t, const struct yk_data_spec *spec)
+static bool are_chats(const char *paths, const struct yk_tokenizer *t,
+		      const struct yk_data_spec *spec)
 {
 	bool found = false;
 	if (!spec->chats || !yk_tokenizer_pretrained(t) || (spec->field && *spec->field))
@@ -280,7 +299,8 @@ static int read_chats(struct yk_data *d, const char *paths, const struct yk_data
 	d->chats = yk_chats_new(d->tokenizer, d->context);
 	int e = d->chats ? take_all(d, paths, spec) : yoke_error_code();
 	if (e == 0)
-		e = yk_chats_windows(d->chats, paths, spec->valid, spec->pack, &d->train, &d->valid);
+		e = yk_chats_windows(d->chats, paths, spec->valid, spec->pack, &d->train,
+				     &d->valid);
 	if (e < 0)
 		return e;
 	d->count = yk_chats_tokens(d->chats);
@@ -289,15 +309,20 @@ static int read_chats(struct yk_data *d, const char *paths, const struct yk_data
 	return 0;
 }
 
-int yk_data_prepare_chats(const char *paths, struct yk_tokenizer *t, const char *out, struct yk_chats_prepared *to)
+int yk_data_prepare_chats(const char *paths, struct yk_tokenizer *t, const char *out,
+			  struct yk_chats_prepared *to)
 {
 	struct yk_data d = { .tokenizer = t, .out = out };
 	if (yk_data_piped(paths))
-		return yk_fail(YOKE_EINVAL, "data prepare: standard input has no name that tells conversations from text; "
-			       "write it to a .jsonl file");
+		return yk_fail(
+			YOKE_EINVAL,
+			"data prepare: standard input has no name that tells conversations from text; "
+			"write it to a .jsonl file");
 	if (!yk_tokenizer_pretrained(t))
-		return yk_fail(YOKE_EUNSUPPORTED, "data prepare: the tokenizer %s has no special tokens, which conversations need",
-			       yk_tokenizer_name(t));
+		return yk_fail(
+			YOKE_EUNSUPPORTED,
+			"data prepare: the tokenizer %s has no special tokens, which conversations need",
+			yk_tokenizer_name(t));
 	d.chats = yk_chats_new(t, INT64_MAX - 1);
 	int e = d.chats ? yk_chats_retain(d.chats) : yoke_error_code();
 	yk_file_sweep(out); // files left in a folder of `paths` would be read
@@ -353,7 +378,8 @@ struct yk_data *yk_data_new(const char *paths, struct yk_tokenizer *tokenizer,
 	d->arg = d;
 	d->field = spec->field;
 	d->share = spec->valid;
-	const bool chats = are_chats(paths, tokenizer, spec), prepared = !chats && !in_memory(spec) && yk_data_prepared(paths, spec);
+	const bool chats = are_chats(paths, tokenizer, spec),
+		   prepared = !chats && !in_memory(spec) && yk_data_prepared(paths, spec);
 	if ((prepared ? open_tokens : chats ? read_chats : read_text)(d, paths, spec) < 0) {
 		yk_data_free(d);
 		return NULL;
@@ -362,11 +388,14 @@ struct yk_data *yk_data_new(const char *paths, struct yk_tokenizer *tokenizer,
 	return d;
 }
 
-int yk_data_each_text(const char *paths, const struct yk_data_spec *spec, int (*fn)(void *arg, const char *text, size_t n), void *arg)
+int yk_data_each_text(const char *paths, const struct yk_data_spec *spec,
+		      int (*fn)(void *arg, const char *text, size_t n), void *arg)
 {
 	struct yk_data d = { .field = spec->field, .add = fn, .arg = arg };
 	if (yk_data_piped(paths))
-		return yk_fail(YOKE_EINVAL, "data: standard input is read once, and this tokenizer reads the text twice; write it to a file");
+		return yk_fail(
+			YOKE_EINVAL,
+			"data: standard input is read once, and this tokenizer reads the text twice; write it to a file");
 	const int e = yk_walk(paths, read_file, &d);
 	yk_sources_fini(&d.sources);
 	return e;
@@ -390,8 +419,10 @@ int yk_data_validate_on(struct yk_data *d, struct yk_data *other, const char *na
 	d->other = other;
 	if (!d->chats == !other->chats)
 		return 0;
-	return yk_fail(YOKE_EINVAL, "valid=%s: %s, but data %s; give both as conversations, or both as text", name,
-		       other->chats ? "has conversations" : "is text", d->chats ? "has conversations" : "is text");
+	return yk_fail(YOKE_EINVAL,
+		       "valid=%s: %s, but data %s; give both as conversations, or both as text",
+		       name, other->chats ? "has conversations" : "is text",
+		       d->chats ? "has conversations" : "is text");
 }
 
 int32_t *yk_data_windows(const struct yk_data *d, int64_t batch)
@@ -481,7 +512,9 @@ uint64_t yk_data_fingerprint(const struct yk_data *d)
 
 uint64_t yk_data_fingerprint_all(const struct yk_data *d)
 {
-	return d->other ? yk_hash_numbers(&d->other->fingerprint, sizeof d->other->fingerprint, 1, d->fingerprint) : d->fingerprint;
+	return d->other ? yk_hash_numbers(&d->other->fingerprint, sizeof d->other->fingerprint, 1,
+					  d->fingerprint) :
+			  d->fingerprint;
 }
 
 double yk_data_val_fraction(const struct yk_data *d)

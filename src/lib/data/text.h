@@ -19,8 +19,8 @@ struct yk_data_spec {
 	double valid;       // fraction of the tokens, at the end, for validation; 0: none, 1: all
 	bool valid_given;   // valid was set by the user; else the split of a prepared token file
 			    // has priority
-	bool apart;         // other data are for validation (yk_data_validate_on): `valid` is 0, and token files
-			    // are not split
+	bool apart;         // other data are for validation (yk_data_validate_on): `valid` is 0,
+			    // and token files are not split
 	const char *format; // of raw tokens, as u16:1024; NULL or "": text, or token files
 	int64_t vocab;      // size for raw tokens and ids; max ids for words, at least 3; 0: not
 			    // given
@@ -56,16 +56,19 @@ struct yk_data;
 struct yk_data *yk_data_new(const char *paths, struct yk_tokenizer *,
 			    const struct yk_data_spec *);
 void yk_data_free(struct yk_data *); // NULL is allowed
-// Validates on all windows of `other`, which was opened with valid=1 and belongs to the data then, also
-// after an error.  EINVAL: its windows have another layout.
+// Validates on all windows of `other`, which was opened with valid=1 and belongs to the data then,
+// also after an error.  EINVAL: its windows have another layout.
 int yk_data_validate_on(struct yk_data *, struct yk_data *other, const char *name);
 // Calls fn with each text that yk_data_new would tokenize: a file, or a record of a .jsonl file. A
 // result other than 0 ends the loop. EINVAL: standard input, which could not be read again.
-int yk_data_each_text(const char *paths, const struct yk_data_spec *, int (*fn)(void *arg, const char *text, size_t n), void *arg);
+int yk_data_each_text(const char *paths, const struct yk_data_spec *,
+		      int (*fn)(void *arg, const char *text, size_t n), void *arg);
 
 struct yk_chats_prepared; // chat_store.h
-// Tokenizes conversations into a file (chat_store.h), which yk_data_new reads in place of `paths` with the same windows.
-int yk_data_prepare_chats(const char *paths, struct yk_tokenizer *, const char *out, struct yk_chats_prepared *);
+// Tokenizes conversations into a file (chat_store.h), which yk_data_new reads in place of `paths`
+// with the same windows.
+int yk_data_prepare_chats(const char *paths, struct yk_tokenizer *, const char *out,
+			  struct yk_chats_prepared *);
 
 // Are the paths token files, which define the tokenizer?
 bool yk_data_prepared(const char *paths, const struct yk_data_spec *);

@@ -36,7 +36,8 @@ struct yk_token_file {
 // Refuses a file of raw elements that begins like another format: EFORMAT names the format and how
 // to read it.  An llm.c token file is accepted from byte 1024 on if width and number of ids match
 // its header.
-int yk_raw_check(int fd, const char *path, const struct yk_element *, uint64_t offset, uint64_t bytes);
+int yk_raw_check(int fd, const char *path, const struct yk_element *, uint64_t offset,
+		 uint64_t bytes);
 
 bool yk_token_file_is(const struct yk_safetensors *);
 // Reads the description.  EFORMAT: not a token file, or its metadata is inconsistent.

@@ -46,7 +46,8 @@ static int looks_prepared(void *arg, const char *path)
 	if (stat(path, &st) < 0 || !S_ISREG(st.st_mode))
 		return 0;
 	const int fd = open(path, O_RDONLY | O_CLOEXEC);
-	const bool begins = fd >= 0 && pread(fd, begin, sizeof begin, 0) == sizeof begin && yk_safetensors_begins(begin);
+	const bool begins = fd >= 0 && pread(fd, begin, sizeof begin, 0) == sizeof begin &&
+			    yk_safetensors_begins(begin);
 	if (fd >= 0)
 		close(fd);
 	if (begins || (n > m && !strcmp(path + n - m, end)))
@@ -93,7 +94,8 @@ static int open_prepared(struct file *f)
 	if (e == 0 && !(f->tokenizer = yk_token_file_tokenizer(&s)))
 		e = yoke_error_code();
 	if (e == 0 && (f->fd = fcntl(s.fd, F_DUPFD_CLOEXEC, 0)) < 0)
-		e = yk_fail(YOKE_EIO, "%s: cannot be opened once more: %s", f->path, strerror(errno));
+		e = yk_fail(YOKE_EIO, "%s: cannot be opened once more: %s", f->path,
+			    strerror(errno));
 	yk_safetensors_close(&s);
 	return e;
 }
@@ -125,8 +127,10 @@ static struct yk_tokenizer *raw_tokenizer(const struct file *f)
 		return yk_tokenizer_ids(f->t.vocab, f->path);
 	if (f->t.element->width == 1)
 		return yk_tokenizer_new("byte");
-	yk_fail(YOKE_EINVAL, "%s: format=%s does not determine the size of the vocabulary; give vocab=, as 50257 for "
-		"GPT-2's", f->path, f->t.element->name);
+	yk_fail(YOKE_EINVAL,
+		"%s: format=%s does not determine the size of the vocabulary; give vocab=, as 50257 for "
+		"GPT-2's",
+		f->path, f->t.element->name);
 	return NULL;
 }
 
@@ -138,7 +142,8 @@ static int take_first(void *arg, const char *path)
 		return 0;
 	int e = file_open(&f, path, x->spec);
 	if (e == 0) {
-		x->tokenizer = f.tokenizer ? yk_tokenizer_load(f.tokenizer, path) : raw_tokenizer(&f);
+		x->tokenizer =
+			f.tokenizer ? yk_tokenizer_load(f.tokenizer, path) : raw_tokenizer(&f);
 		e = x->tokenizer ? 0 : yoke_error_code();
 	}
 	file_close(&f);
@@ -168,12 +173,17 @@ struct sets {
 static int check_tokenizer(const struct sets *x, const struct file *f)
 {
 	if (f->tokenizer && !json_equal(f->tokenizer, x->tokenizer))
-		return yk_fail(YOKE_EINVAL, "%s: was prepared with another tokenizer than the model's; prepare its text with "
-			       "the one that is trained on, or train another model", f->path);
+		return yk_fail(
+			YOKE_EINVAL,
+			"%s: was prepared with another tokenizer than the model's; prepare its text with "
+			"the one that is trained on, or train another model",
+			f->path);
 	if (!f->tokenizer && (f->t.vocab ? f->t.vocab != x->vocab || strcmp(x->kind, "ids") :
-			      f->t.element->width > 1 ? strcmp(x->kind, "ids") : strcmp(x->kind, "byte")))
-		return yk_fail(YOKE_EINVAL, "%s: vocab=%lld: the model has tokenizer=%s with %lld tokens", f->path,
-			       (long long)f->t.vocab, x->kind, (long long)x->vocab);
+			      f->t.element->width > 1 ? strcmp(x->kind, "ids") :
+							strcmp(x->kind, "byte")))
+		return yk_fail(YOKE_EINVAL,
+			       "%s: vocab=%lld: the model has tokenizer=%s with %lld tokens",
+			       f->path, (long long)f->t.vocab, x->kind, (long long)x->vocab);
 	return 0;
 }
 
@@ -193,15 +203,22 @@ static int split_file(const struct sets *x, const struct file *f, int64_t *start
 	} else {
 		*start = f->t.train;
 		if (spec->valid_given && spec->valid != f->t.valid)
-			return yk_fail(YOKE_EINVAL, "%s: was split at valid=%g when it was prepared; drop valid=, or prepare it "
-				       "again", f->path, f->t.valid);
+			return yk_fail(
+				YOKE_EINVAL,
+				"%s: was split at valid=%g when it was prepared; drop valid=, or prepare it "
+				"again",
+				f->path, f->t.valid);
 		if (*start < min || (*start < n && n - *start < min))
-			return yk_fail(YOKE_ERANGE, "%s: its %lld tokens to train and %lld to validate are too few: context=%lld "
-				       "needs %lld of each", f->path, (long long)*start, (long long)(n - *start),
-				       (long long)spec->context, (long long)min);
+			return yk_fail(
+				YOKE_ERANGE,
+				"%s: its %lld tokens to train and %lld to validate are too few: context=%lld "
+				"needs %lld of each",
+				f->path, (long long)*start, (long long)(n - *start),
+				(long long)spec->context, (long long)min);
 		if (f->t.fingerprint) { // equals that of the text, so either can resume a run of
 					// the other
-			*hash = *hash ? yk_hash_numbers(&f->t.fingerprint, 8, 1, *hash) : f->t.fingerprint;
+			*hash = *hash ? yk_hash_numbers(&f->t.fingerprint, 8, 1, *hash) :
+					f->t.fingerprint;
 			return 0;
 		}
 	}
@@ -211,7 +228,10 @@ static int split_file(const struct sets *x, const struct file *f, int64_t *start
 	if (e == 0 && !sample)
 		e = yk_file_sample(f->fd, f->path, (uint64_t)st.st_size, &sample);
 	if (e == 0)
-		*hash = yk_hash_numbers((uint64_t[]){ sample, f->t.offset, (uint64_t)f->t.element->width, (uint64_t)*start }, 8, 4, *hash);
+		*hash = yk_hash_numbers((uint64_t[]){ sample, f->t.offset,
+						      (uint64_t)f->t.element->width,
+						      (uint64_t)*start },
+					8, 4, *hash);
 	return e;
 }
 
@@ -219,17 +239,21 @@ static int split_file(const struct sets *x, const struct file *f, int64_t *start
 static int add_set(struct sets *x, const struct file *f, int kind, int64_t first, int64_t end)
 {
 	const struct yk_element *e = f->t.element;
-	struct yk_field_file p = { .element = e, .offset = f->t.offset + (uint64_t)first * (uint64_t)e->width,
-			     .path = strdup(f->path), .fd = fcntl(f->fd, F_DUPFD_CLOEXEC, 0) };
+	struct yk_field_file p = { .element = e,
+				   .offset = f->t.offset + (uint64_t)first * (uint64_t)e->width,
+				   .path = strdup(f->path),
+				   .fd = fcntl(f->fd, F_DUPFD_CLOEXEC, 0) };
 	if (end - first <= x->spec->context) {
 		yk_field_files_close(1, &p);
 		return 0;
 	}
 	if (!p.path || p.fd < 0) {
 		yk_field_files_close(1, &p);
-		return yk_fail(YOKE_EIO, "%s: cannot be opened once more: %s", f->path, strerror(errno));
+		return yk_fail(YOKE_EIO, "%s: cannot be opened once more: %s", f->path,
+			       strerror(errno));
 	}
-	yoke_dataset *d = yk_windows_set(&p, (uint64_t)(end - first), x->spec->context, x->vocab, (uint64_t)first);
+	yoke_dataset *d = yk_windows_set(&p, (uint64_t)(end - first), x->spec->context, x->vocab,
+					 (uint64_t)first);
 	if (!d)
 		return yoke_error_code();
 	x->set[kind][x->n[kind]++] = d;
@@ -244,11 +268,15 @@ static int take_stream(struct sets *x, const struct file *f)
 	struct yk_field_file p = { .fd = -1, .element = f->t.element, .offset = f->t.offset };
 	const struct yk_field_shape shape = { 1, { spec->context + 1 } };
 	if (spec->valid_given && spec->valid > 0)
-		return yk_fail(YOKE_EINVAL, "%s: valid=%g: a pipe is not split, and passes once; drop the key, or write it to a "
-			       "file", f->path, spec->valid);
+		return yk_fail(
+			YOKE_EINVAL,
+			"%s: valid=%g: a pipe is not split, and passes once; drop the key, or write it to a "
+			"file",
+			f->path, spec->valid);
 	yk_windows_field(&p, yk_element_ids(f->t.element), spec->context, x->vocab);
 	const bool few = spec->shuffle < FEW_BYTES / (shape.dims[0] * f->t.element->width);
-	yoke_dataset *d = yk_stream_open(f->path, &p, &shape, YK_DATA_ENDLESS, few ? 0 : 3 * spec->shuffle);
+	yoke_dataset *d =
+		yk_stream_open(f->path, &p, &shape, YK_DATA_ENDLESS, few ? 0 : 3 * spec->shuffle);
 	if (!d)
 		return yoke_error_code();
 	x->set[0][x->n[0]++] = d;
@@ -320,11 +348,16 @@ static int join(struct sets *x, int kind, yoke_dataset **to)
 	return x->n[kind] > 0 && !*to ? yoke_error_code() : 0;
 }
 
-int yk_token_sets_open(const char *paths, const struct yk_tokenizer *tokenizer, const struct yk_data_spec *spec,
-		       struct yk_sources *sources, struct yk_token_sets *to)
+int yk_token_sets_open(const char *paths, const struct yk_tokenizer *tokenizer,
+		       const struct yk_data_spec *spec, struct yk_sources *sources,
+		       struct yk_token_sets *to)
 {
-	struct sets x = { .spec = spec, .tokenizer = yk_tokenizer_save(tokenizer), .kind = yk_tokenizer_name(tokenizer),
-			  .vocab = yk_tokenizer_size(tokenizer), .sources = sources, .to = to };
+	struct sets x = { .spec = spec,
+			  .tokenizer = yk_tokenizer_save(tokenizer),
+			  .kind = yk_tokenizer_name(tokenizer),
+			  .vocab = yk_tokenizer_size(tokenizer),
+			  .sources = sources,
+			  .to = to };
 	*to = (struct yk_token_sets){ .share = spec->valid };
 	int e = x.tokenizer ? yk_walk_list(paths, take_file, &x) : yoke_error_code();
 	if (e == 0)

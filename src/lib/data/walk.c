@@ -40,8 +40,11 @@ static int by_name(const struct dirent **a, const struct dirent **b)
 int yk_walk_entries(const char *path, struct dirent ***entries)
 {
 	const int n = scandir(path, entries, visible, by_name);
-	return n >= 0 ? n : yk_fail(errno == ENOMEM ? YOKE_ENOMEM : errno == ENOENT ? YOKE_ENOENT : YOKE_EIO, "%s: %s", path,
-				    strerror(errno));
+	return n >= 0 ? n :
+			yk_fail(errno == ENOMEM ? YOKE_ENOMEM :
+				errno == ENOENT ? YOKE_ENOENT :
+						  YOKE_EIO,
+				"%s: %s", path, strerror(errno));
 }
 
 static int walk_folder(struct walk *w, const char *path);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// LoRA adapters that sequences choose.  The matrices A of all adapters of a layer are stacked, and so are
-// B's columns; a token's products with the A of other adapters are multiplied by 0.  So one step serves any choice.
+// LoRA adapters that sequences choose.  The matrices A of all adapters of a layer are stacked, and
+// so are B's columns; a token's products with the A of other adapters are multiplied by 0.  So one
+// step serves any choice.
 #include "config.h"
 
 #include <stdlib.h>
@@ -65,7 +66,8 @@ void yk_engine_adapters_free(struct yoke_engine *e)
 }
 
 // A variable with the rows of A of all adapters, or the columns of B.
-static yoke_tensor *stacked(const struct yk_engine_adapters *x, const struct layer *l, const char *name, int64_t size, bool columns)
+static yoke_tensor *stacked(const struct yk_engine_adapters *x, const struct layer *l,
+			    const char *name, int64_t size, bool columns)
 {
 	float *all = calloc((size_t)(l->ranks * size), sizeof *all);
 	const int64_t dims[] = { columns ? size : l->ranks, columns ? l->ranks : size };
@@ -89,16 +91,20 @@ static yoke_tensor *stacked(const struct yk_engine_adapters *x, const struct lay
 	return t;
 }
 
-static int make_layer(const struct yoke_engine *e, struct yk_engine_adapters *x, const struct yk_adapter_layer *first)
+static int make_layer(const struct yoke_engine *e, struct yk_engine_adapters *x,
+		      const struct yk_adapter_layer *first)
 {
 	struct layer *l = &x->layer[x->layers++];
-	*l = (struct layer){ .at.module = yk_network_linear_at(e->net, first->is.name), .at.as = first->is };
+	*l = (struct layer){ .at.module = yk_network_linear_at(e->net, first->is.name),
+			     .at.as = first->is };
 	l->rank = calloc((size_t)x->count, sizeof *l->rank);
 	l->scale = calloc((size_t)x->count, sizeof *l->scale);
 	if (!l->rank || !l->scale)
 		return yk_fail(YOKE_ENOMEM, "engine_adapter: no memory");
 	if (!l->at.module)
-		return yk_fail(YOKE_EINVAL, "engine_adapter: the model has no layer '%s' with its own matrix", first->is.name);
+		return yk_fail(YOKE_EINVAL,
+			       "engine_adapter: the model has no layer '%s' with its own matrix",
+			       first->is.name);
 	for (int i = 0; i < x->count; i++) {
 		const struct yk_adapter_layer *from = yk_adapter_find(&x->is[i], first->is.name);
 		if (!from)
@@ -126,7 +132,8 @@ static int make_layers(const struct yoke_engine *e, struct yk_engine_adapters *x
 		for (size_t k = 0; k < x->is[i].n && !error; k++) {
 			bool known = false;
 			for (int j = 0; j < i; j++)
-				known = known || yk_adapter_find(&x->is[j], x->is[i].layer[k].is.name);
+				known = known ||
+					yk_adapter_find(&x->is[j], x->is[i].layer[k].is.name);
 			if (!known)
 				error = make_layer(e, x, &x->is[i].layer[k]);
 		}
@@ -148,7 +155,8 @@ int yk_engine_adapters_add(struct yoke_engine *e, const char *name, const char *
 	if (!copy)
 		return yk_fail(YOKE_ENOMEM, "engine_adapter: no memory");
 	const struct yk_pretrained *m = &e->model->is;
-	int error = yk_adapter_open(folder, m->base ? m->base : e->model->path, m->family, &e->net->shape, &x->is[x->count]);
+	int error = yk_adapter_open(folder, m->base ? m->base : e->model->path, m->family,
+				    &e->net->shape, &x->is[x->count]);
 	if (error < 0) {
 		free(copy);
 		return error;
@@ -163,13 +171,16 @@ int yk_engine_adapters_add(struct yoke_engine *e, const char *name, const char *
 	return make_layers(e, x) < 0 ? yoke_error_code() : error;
 }
 
-// For t tokens and each element of a layer's x a': the scale of its adapter if the token uses it, else 0.
-static yoke_tensor *factors(const struct yk_engine_adapters *x, const struct layer *l, int64_t t, const int32_t *which)
+// For t tokens and each element of a layer's x a': the scale of its adapter if the token uses it,
+// else 0.
+static yoke_tensor *factors(const struct yk_engine_adapters *x, const struct layer *l, int64_t t,
+			    const int32_t *which)
 {
 	const int64_t dims[] = { 1, t, l->ranks };
 	float *all = calloc((size_t)(t * l->ranks), sizeof *all);
 	if (!all) {
-		yk_fail(YOKE_ENOMEM, "engine: no memory for the adapters of %lld tokens", (long long)t);
+		yk_fail(YOKE_ENOMEM, "engine: no memory for the adapters of %lld tokens",
+			(long long)t);
 		return NULL;
 	}
 	for (int64_t i = 0; i < t; i++) {
@@ -183,7 +194,8 @@ static yoke_tensor *factors(const struct yk_engine_adapters *x, const struct lay
 	return to;
 }
 
-static bool are_alike(const struct yk_engine_adapters *x, const struct layer *a, const struct layer *b)
+static bool are_alike(const struct yk_engine_adapters *x, const struct layer *a,
+		      const struct layer *b)
 {
 	return memcmp(a->rank, b->rank, (size_t)x->count * sizeof *a->rank) == 0 &&
 	       memcmp(a->scale, b->scale, (size_t)x->count * sizeof *a->scale) == 0;
@@ -200,15 +212,20 @@ int yk_engine_adapters_use(struct yoke_engine *e, int64_t t, const int32_t *whic
 		return 0;
 	bool *chosen = calloc((size_t)t, sizeof *chosen);
 	if (!chosen)
-		return yk_fail(YOKE_ENOMEM, "engine: no memory for the adapters of %lld tokens", (long long)t);
+		return yk_fail(YOKE_ENOMEM, "engine: no memory for the adapters of %lld tokens",
+			       (long long)t);
 	for (size_t i = 0; i < x->layers; i++) {
 		struct layer *l = &x->layer[i];
 		const struct layer *like = i && are_alike(x, l, l - 1) ? l - 1 : NULL;
 		for (int64_t k = 0; k < t; k++)
 			chosen[k] = which[k] >= 0 && l->rank[which[k]];
-		l->at.is = (struct yk_low_rank){ .a = l->a, .b = l->b, .scale = 1,
-						 .factor = like ? like->at.is.factor : factors(x, l, t, which),
-						 .chosen = like ? like->at.is.chosen : yoke_from(yoke_bool, 3, dims, chosen) };
+		l->at.is = (struct yk_low_rank){
+			.a = l->a,
+			.b = l->b,
+			.scale = 1,
+			.factor = like ? like->at.is.factor : factors(x, l, t, which),
+			.chosen = like ? like->at.is.chosen : yoke_from(yoke_bool, 3, dims, chosen)
+		};
 		l->at.module->lora = &l->at.is;
 	}
 	free(chosen);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The public functions of yoke-engine.h: checks options and requests, and takes them from any thread.
+// The public functions of yoke-engine.h: checks options and requests, and takes them from any
+// thread.
 #include "config.h"
 
 #include <errno.h>
@@ -25,25 +26,32 @@ static int64_t page_bytes(const struct yk_network *n)
 	return 2 * s->layers * YK_PAGE * s->decoder.kv_heads * s->decoder.head_dim * size;
 }
 
-static int take_options(const struct yk_network *n, const struct yoke_engine_options *from, struct yoke_engine_options *o)
+static int take_options(const struct yk_network *n, const struct yoke_engine_options *from,
+			struct yoke_engine_options *o)
 {
 	*o = (struct yoke_engine_options){ 0 };
-	const int e = from ? yk_sized_read(o, sizeof *o, from, "engine_new", "yoke_engine_options") : 0;
+	const int e =
+		from ? yk_sized_read(o, sizeof *o, from, "engine_new", "yoke_engine_options") : 0;
 	if (e < 0)
 		return e;
 	o->slots = o->slots ? o->slots : 8;
 	o->queue = o->queue ? o->queue : 64;
 	o->step = o->step ? o->step : 512;
 	o->alike = o->alike ? o->alike : 1;
-	const int64_t context = (n->shape.context + YK_PAGE - 1) / YK_PAGE, max = CACHE_BYTES / page_bytes(n);
+	const int64_t context = (n->shape.context + YK_PAGE - 1) / YK_PAGE,
+		      max = CACHE_BYTES / page_bytes(n);
 	const int64_t all = context * o->slots, few = max > context ? max : context;
 	if (!o->pages)
 		o->pages = all < few ? all : few;
-	if (o->slots < 1 || o->slots > SLOTS || o->queue < 1 || o->step < o->slots || o->step > 1 << 20 || o->pages < 1 ||
-	    o->pages > INT32_MAX / YK_PAGE || (o->alike != 1 && o->alike != -1) || o->reuse < -1 || o->reuse > 1)
-		return yk_fail(YOKE_EINVAL, "engine_new: slots %d, queue %d, step %" PRId64 ", pages %" PRId64 ", alike %d, reuse %d: "
-			       "slots are 1 .. %d, the others positive, step at least slots, alike and reuse 1 or -1", o->slots,
-			       o->queue, o->step, o->pages, o->alike, o->reuse, SLOTS);
+	if (o->slots < 1 || o->slots > SLOTS || o->queue < 1 || o->step < o->slots ||
+	    o->step > 1 << 20 || o->pages < 1 || o->pages > INT32_MAX / YK_PAGE ||
+	    (o->alike != 1 && o->alike != -1) || o->reuse < -1 || o->reuse > 1)
+		return yk_fail(
+			YOKE_EINVAL,
+			"engine_new: slots %d, queue %d, step %" PRId64 ", pages %" PRId64
+			", alike %d, reuse %d: "
+			"slots are 1 .. %d, the others positive, step at least slots, alike and reuse 1 or -1",
+			o->slots, o->queue, o->step, o->pages, o->alike, o->reuse, SLOTS);
 	return 0;
 }
 
@@ -58,10 +66,13 @@ static void *allocate(int64_t n, size_t size)
 static int begin(struct yoke_engine *e)
 {
 	const struct yk_network *n = e->net;
-	const int64_t table = yk_engine_rounded((n->shape.context + YK_PAGE - 1) / YK_PAGE + YK_PAGE);
+	const int64_t table =
+		yk_engine_rounded((n->shape.context + YK_PAGE - 1) / YK_PAGE + YK_PAGE);
 	e->slot = allocate(e->options.slots, sizeof *e->slot);
 	e->running = allocate(e->options.slots, sizeof *e->running);
-	e->operand = allocate(YK_ENGINE_OPERANDS * yk_engine_rounded(e->options.step) + e->options.slots * table, sizeof *e->operand);
+	e->operand = allocate(YK_ENGINE_OPERANDS * yk_engine_rounded(e->options.step) +
+				      e->options.slots * table,
+			      sizeof *e->operand);
 	e->rows = yk_engine_rounded(e->options.slots);
 	e->logits = allocate(e->rows * n->shape.vocab, sizeof *e->logits);
 	e->pages = yk_pages_new((int32_t)e->options.pages);
@@ -93,8 +104,11 @@ static int check_device(const struct yoke_engine *e)
 	error = error ? error : ended;
 	error = error ? error : yoke_stats(&after);
 	if (!error && after.fallbacks > before.fallbacks)
-		return yk_fail(YOKE_EUNSUPPORTED, "engine_new: %s has no products whose rows do not depend on the number of rows; "
-			       "give alike -1", yoke_device_of(e->cache.var[0]));
+		return yk_fail(
+			YOKE_EUNSUPPORTED,
+			"engine_new: %s has no products whose rows do not depend on the number of rows; "
+			"give alike -1",
+			yoke_device_of(e->cache.var[0]));
 	return error;
 }
 
@@ -121,7 +135,8 @@ yoke_engine *yoke_engine_new(yoke_model *m, const struct yoke_engine_options *op
 	e->options = o;
 	e->limit = o.step;
 	e->context = yoke_context_of(yk_network_base(e->net)->var[0]);
-	e->max_tokens = o.pages * YK_PAGE < e->net->shape.context ? o.pages * YK_PAGE : e->net->shape.context;
+	e->max_tokens = o.pages * YK_PAGE < e->net->shape.context ? o.pages * YK_PAGE :
+								    e->net->shape.context;
 	e->last_event = &e->event;
 	e->shared.last = &e->shared.submitted;
 	e->shared.stats.pages = o.pages;
@@ -182,9 +197,12 @@ int yoke_engine_adapter(yoke_engine *e, const char *name, const char *folder)
 	if (!e || !name || !folder)
 		return yk_fail(YOKE_EINVAL, "engine_adapter: an argument is NULL");
 	if (!*name || yk_engine_adapters_find(e, name) >= 0)
-		return yk_fail(YOKE_EINVAL, "engine_adapter: the name '%.80s' is empty or used", name);
+		return yk_fail(YOKE_EINVAL, "engine_adapter: the name '%.80s' is empty or used",
+			       name);
 	if (e->count || e->net->adapters)
-		return yk_fail(YOKE_EINVAL, "engine_adapter: sequences are running, or the model itself has adapters");
+		return yk_fail(
+			YOKE_EINVAL,
+			"engine_adapter: sequences are running, or the model itself has adapters");
 	yoke_context *was = yoke_use(e->context);
 	pthread_mutex_lock(&e->shared.lock);
 	const int error = yk_engine_adapters_add(e, name, folder);
@@ -198,16 +216,23 @@ int yoke_engine_adapter(yoke_engine *e, const char *name, const char *folder)
 static int check_sampling(const struct yoke_engine_request *r)
 {
 	const double real[] = { r->temperature, r->top_p, r->min_p, r->repetition };
-	bool good = r->tokens >= 0 && r->top_k >= 0 && isfinite(r->frequency) && isfinite(r->presence);
+	bool good =
+		r->tokens >= 0 && r->top_k >= 0 && isfinite(r->frequency) && isfinite(r->presence);
 	for (int i = 0; i < 4; i++)
 		good = good && isfinite(real[i]) && real[i] >= 0;
 	if (!good)
-		return yk_fail(YOKE_EINVAL, "engine_submit: tokens %" PRId64 ", temperature %g, top_k %" PRId64 ", top_p %g, min_p %g, "
-			       "repetition %g: must be finite and not negative", r->tokens, r->temperature, r->top_k, r->top_p,
-			       r->min_p, r->repetition);
-	if (r->choices < 0 || r->choices > YOKE_ENGINE_CHOICES || r->logprobs < -1 || r->logprobs > YOKE_ENGINE_LOGPROBS)
-		return yk_fail(YOKE_EINVAL, "engine_submit: choices %d, logprobs %d: choices are 1 .. %d, logprobs up to %d", r->choices,
-			       r->logprobs, YOKE_ENGINE_CHOICES, YOKE_ENGINE_LOGPROBS);
+		return yk_fail(YOKE_EINVAL,
+			       "engine_submit: tokens %" PRId64 ", temperature %g, top_k %" PRId64
+			       ", top_p %g, min_p %g, "
+			       "repetition %g: must be finite and not negative",
+			       r->tokens, r->temperature, r->top_k, r->top_p, r->min_p,
+			       r->repetition);
+	if (r->choices < 0 || r->choices > YOKE_ENGINE_CHOICES || r->logprobs < -1 ||
+	    r->logprobs > YOKE_ENGINE_LOGPROBS)
+		return yk_fail(
+			YOKE_EINVAL,
+			"engine_submit: choices %d, logprobs %d: choices are 1 .. %d, logprobs up to %d",
+			r->choices, r->logprobs, YOKE_ENGINE_CHOICES, YOKE_ENGINE_LOGPROBS);
 	return 0;
 }
 
@@ -217,23 +242,30 @@ static int check_ids(const struct yoke_engine *e, const char *what, const int32_
 		return yk_fail(YOKE_EINVAL, "engine_submit: %s: %" PRId64 " tokens", what, n);
 	for (int64_t i = 0; i < n; i++)
 		if (ids[i] < 0 || ids[i] >= e->net->shape.vocab)
-			return yk_fail(YOKE_ERANGE, "engine_submit: %s: id %d at %" PRId64 " is not in 0 .. %" PRId64, what, (int)ids[i], i,
-				       e->net->shape.vocab - 1);
+			return yk_fail(YOKE_ERANGE,
+				       "engine_submit: %s: id %d at %" PRId64
+				       " is not in 0 .. %" PRId64,
+				       what, (int)ids[i], i, e->net->shape.vocab - 1);
 	return 0;
 }
 
 static int check_request(const struct yoke_engine *e, const struct yoke_engine_request *r)
 {
-	int error = r->count < 1 || !r->prompt ? yk_fail(YOKE_EINVAL, "engine_submit: the prompt is empty") : check_sampling(r);
+	int error = r->count < 1 || !r->prompt ?
+			    yk_fail(YOKE_EINVAL, "engine_submit: the prompt is empty") :
+			    check_sampling(r);
 	error = error ? error : check_ids(e, "prompt", r->prompt, r->count);
 	error = error ? error : check_ids(e, "stop", r->stop, r->stops);
 	error = error ? error : check_ids(e, "bias_id", r->bias_id, r->biases);
 	for (int64_t i = 0; i < r->biases && !error; i++)
 		if (!r->bias || isnan(r->bias[i]))
-			error = yk_fail(YOKE_EINVAL, "engine_submit: bias %" PRId64 " is no number", i);
+			error = yk_fail(YOKE_EINVAL, "engine_submit: bias %" PRId64 " is no number",
+					i);
 	if (!error && r->count >= e->max_tokens)
-		error = yk_fail(YOKE_ESHAPE, "engine_submit: a prompt of %" PRId64 " tokens leaves no room in a context of %" PRId64, r->count,
-				e->max_tokens);
+		error = yk_fail(YOKE_ESHAPE,
+				"engine_submit: a prompt of %" PRId64
+				" tokens leaves no room in a context of %" PRId64,
+				r->count, e->max_tokens);
 	return error;
 }
 
@@ -246,10 +278,13 @@ static void *copied(const void *from, int64_t n, size_t size)
 }
 
 // NULL: ENOMEM
-static struct yk_request *request_new(const struct yoke_engine *e, const struct yoke_engine_request *from)
+static struct yk_request *request_new(const struct yoke_engine *e,
+				      const struct yoke_engine_request *from)
 {
 	const int choices = from->choices ? from->choices : 1;
-	const int64_t left = e->max_tokens - from->count, end = from->count + (from->tokens && from->tokens < left ? from->tokens : left);
+	const int64_t left = e->max_tokens - from->count,
+		      end = from->count +
+			    (from->tokens && from->tokens < left ? from->tokens : left);
 	struct yk_request *r = calloc(1, sizeof *r + (size_t)choices * sizeof *r->choice);
 	if (!r) {
 		yk_fail(YOKE_ENOMEM, "engine_submit: no memory");
@@ -264,8 +299,15 @@ static struct yk_request *request_new(const struct yoke_engine *e, const struct 
 	bool good = r->is.prompt && r->is.bias_id && r->is.bias && r->is.stop;
 	for (int i = 0; i < choices; i++) {
 		struct yk_sequence *s = &r->choice[i];
-		*s = (struct yk_sequence){ .request = r, .choice = i, .n = from->count, .end = end, .cached = -1, .slot = -1, .logits = -1,
-					   .scored = 1, .scores = from->score_prompt && !i ? from->count : 0 };
+		*s = (struct yk_sequence){ .request = r,
+					   .choice = i,
+					   .n = from->count,
+					   .end = end,
+					   .cached = -1,
+					   .slot = -1,
+					   .logits = -1,
+					   .scored = 1,
+					   .scores = from->score_prompt && !i ? from->count : 0 };
 		s->ids = malloc((size_t)end * sizeof *s->ids);
 		s->page = malloc((size_t)(end / YK_PAGE + 1) * sizeof *s->page);
 		good = good && s->ids && s->page;
@@ -279,7 +321,8 @@ static struct yk_request *request_new(const struct yoke_engine *e, const struct 
 	return NULL;
 }
 
-// Requests in the queue: no step has given them a slot, and none is free after the requests before them.  Under the lock.
+// Requests in the queue: no step has given them a slot, and none is free after the requests before
+// them.  Under the lock.
 static int queued(const struct yoke_engine *e)
 {
 	const struct yk_engine_shared *x = &e->shared;
@@ -307,9 +350,11 @@ int64_t yoke_engine_submit(yoke_engine *e, const struct yoke_engine_request *req
 	pthread_mutex_lock(&x->lock);
 	r->adapter = is.adapter ? yk_engine_adapters_find(e, is.adapter) : -1;
 	if (is.adapter && r->adapter < 0)
-		error = yk_fail(YOKE_ENOENT, "engine_submit: there is no adapter '%.80s'", is.adapter);
+		error = yk_fail(YOKE_ENOENT, "engine_submit: there is no adapter '%.80s'",
+				is.adapter);
 	else if (x->live >= e->options.slots && queued(e) >= e->options.queue)
-		error = yk_fail(YOKE_EBUSY, "engine_submit: the queue is full with %d requests", e->options.queue);
+		error = yk_fail(YOKE_EBUSY, "engine_submit: the queue is full with %d requests",
+				e->options.queue);
 	if (error) {
 		pthread_mutex_unlock(&x->lock);
 		yk_request_free(r);
@@ -342,7 +387,9 @@ int yoke_engine_cancel(yoke_engine *e, int64_t request)
 		r->cancelled = x->cancels = true;
 	pthread_cond_broadcast(&x->changed);
 	pthread_mutex_unlock(&x->lock);
-	return r ? 0 : yk_fail(YOKE_ENOENT, "engine_cancel: request %" PRId64 " has ended, or never was", request);
+	return r ? 0 :
+		   yk_fail(YOKE_ENOENT,
+			   "engine_cancel: request %" PRId64 " has ended, or never was", request);
 }
 
 int64_t yoke_engine_context(const yoke_engine *e)
@@ -368,7 +415,8 @@ int yoke_engine_next(yoke_engine *e, struct yoke_engine_event *to)
 		return yk_fail(YOKE_EINVAL, "engine_next: an argument is NULL");
 	struct yk_queued_event *v = e->event;
 	const struct yoke_engine_event none = { 0 };
-	const int error = yk_sized_write(to, sizeof none, v ? &v->is : &none, "engine_next", "yoke_engine_event");
+	const int error = yk_sized_write(to, sizeof none, v ? &v->is : &none, "engine_next",
+					 "yoke_engine_event");
 	if (error < 0 || !v)
 		return error;
 	e->event = v->next;
@@ -384,7 +432,8 @@ int yoke_engine_wait(yoke_engine *e, int64_t milliseconds)
 	if (!e)
 		return yk_fail(YOKE_EINVAL, "engine_wait: the engine is NULL");
 	struct yk_engine_shared *x = &e->shared;
-	const struct timespec until = yk_deadline(milliseconds > 0 ? 1e-3 * (double)milliseconds : 0);
+	const struct timespec until =
+		yk_deadline(milliseconds > 0 ? 1e-3 * (double)milliseconds : 0);
 	int over = 0;
 	pthread_mutex_lock(&x->lock);
 	while (!x->newest && !x->woken && !over)

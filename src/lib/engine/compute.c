@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Evaluates the network for the tokens of a step.  The number of tokens is rounded up to a power of two, and
-// unless there are many slots or pages, those of logits and of pages in the table follow from it: few plans serve
-// all steps.
+// Evaluates the network for the tokens of a step.  The number of tokens is rounded up to a power of
+// two, and unless there are many slots or pages, those of logits and of pages in the table follow
+// from it: few plans serve all steps.
 #include "config.h"
 
 #include <string.h>
@@ -41,7 +41,8 @@ static void fill(struct yoke_engine *e, int64_t size)
 			to[IDS * size + t] = s->ids[k];
 			to[ROW * size + t] = s->slot;
 			to[POS * size + t] = (int32_t)k;
-			to[SLOT * size + t] = s->page[k / YK_PAGE] * YK_PAGE + (int32_t)(k % YK_PAGE);
+			to[SLOT * size + t] =
+				s->page[k / YK_PAGE] * YK_PAGE + (int32_t)(k % YK_PAGE);
 			to[ADAPTER * size + t] = s->request->adapter;
 		}
 		for (int k = 0; s->logits >= 0 && k < s->rows; k++)
@@ -73,7 +74,8 @@ static yoke_tensor *part_of(yoke_tensor *all, int64_t from, int64_t n)
 
 int yk_engine_compute(struct yoke_engine *e, int64_t tokens, int rows)
 {
-	const int64_t size = yk_engine_rounded(tokens), line[] = { 1, size }, slots = yk_engine_rounded(e->options.slots);
+	const int64_t size = yk_engine_rounded(tokens), line[] = { 1, size },
+		      slots = yk_engine_rounded(e->options.slots);
 	int64_t lasts = yk_engine_rounded(rows);
 	if (slots <= FEW_LOGITS && lasts <= slots)
 		lasts = size < slots ? size : slots;
@@ -88,14 +90,18 @@ int yk_engine_compute(struct yoke_engine *e, int64_t tokens, int rows)
 	const struct yk_network_step step = {
 		.ids = yoke_reshape(part_of(all, IDS * size, size), 2, line),
 		.table = yoke_reshape(part_of(all, before, table[0] * table[1]), 2, table),
-		.row = part_of(all, ROW * size, size), .pos = part_of(all, POS * size, size), .slot = part_of(all, SLOT * size, size),
+		.row = part_of(all, ROW * size, size),
+		.pos = part_of(all, POS * size, size),
+		.slot = part_of(all, SLOT * size, size),
 	};
 	if (yk_engine_adapters_use(e, size, e->operand + ADAPTER * size) == 0) {
 		yoke_tensor *x = e->net->model->step(e->net, &e->cache, &step);
 		if (rows || slots <= FEW_LOGITS) {
 			yoke_tensor *last = part_of(all, LAST * size, lasts);
-			yoke_tensor *y = e->net->model->logits(e->net, yoke_gather(yoke_reshape(x, 2, width), last, 0));
-			yoke_read(y, e->logits, (size_t)(lasts * e->net->shape.vocab) * sizeof *e->logits);
+			yoke_tensor *y = e->net->model->logits(
+				e->net, yoke_gather(yoke_reshape(x, 2, width), last, 0));
+			yoke_read(y, e->logits,
+				  (size_t)(lasts * e->net->shape.vocab) * sizeof *e->logits);
 		} else {
 			yoke_eval(e->cache.count, e->cache.var);
 		}

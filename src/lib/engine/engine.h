@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The engine's state, divided by who may touch it: `shared` by any thread that holds its lock, the rest by
-// the thread that steps.
+// The engine's state, divided by who may touch it: `shared` by any thread that holds its lock, the
+// rest by the thread that steps.
 #ifndef YK_ENGINE_H
 #define YK_ENGINE_H
 
@@ -24,7 +24,8 @@ struct yk_sequence {
 	int64_t n, generated;   // tokens, and those after the prompt
 	int64_t end;            // n at which it has its max tokens
 	int64_t computed;       // first tokens whose keys and values are in pages
-	int64_t cached;         // tokens found in pages when it first got a slot; -1: it had none yet
+	// tokens found in pages when it first got a slot; -1: it had none yet
+	int64_t cached;
 	int32_t *page;          // its pages; room for `end` tokens
 	int64_t pages;
 	int64_t full;           // first pages that are in `chain`
@@ -46,7 +47,8 @@ struct yk_request {
 	int adapter;                   // index, -1: none
 	int live;                      // choices that have not ended
 	bool cancelled, started;       // under the lock; started: a choice has had a slot
-	struct yk_request *next;       // submitted ones that the stepping thread has not taken; under the lock
+	// submitted ones that the stepping thread has not taken; under the lock
+	struct yk_request *next;
 	struct yk_request *newer, *older; // all that have not ended; under the lock
 	struct yk_sequence choice[];
 };
@@ -84,7 +86,8 @@ struct yoke_engine {
 	int64_t calm;                       // good steps since the last failure
 	bool lost;                          // the cache has to be created again
 	int lost_steps;                     // attempts in a row
-	// Host copy of a step's operands: ids, rows, positions, slots, adapters of `step` tokens; then the table.
+	// Host copy of a step's operands: ids, rows, positions, slots, adapters of `step` tokens;
+	// then the table.
 	int32_t *operand;
 	float *logits;                      // [rows, vocabulary]
 	int64_t rows;                       // slots rounded up, or more once a prompt is scored
@@ -98,8 +101,10 @@ struct yoke_engine {
 		int64_t live;                // choices that were submitted and have not ended
 		struct yk_request *submitted, **last;
 		struct yk_request *newest;
-		bool woken, cancels;         // cancels: a request has been cancelled since the last step
-		struct yoke_engine_stats stats; // pages and running as of the last step; queued: see yoke_engine_stats
+		// cancels: a request has been cancelled since the last step
+		bool woken, cancels;
+		// pages and running as of the last step; queued: see yoke_engine_stats
+		struct yoke_engine_stats stats;
 	} shared;
 };
 
@@ -122,18 +127,21 @@ int64_t yk_engine_rounded(int64_t n);
 // Passes an event of a sequence on; the other members of `is` are set.
 void yk_engine_emit(struct yoke_engine *, struct yk_sequence *, struct yk_queued_event *);
 // Ends a sequence, which has no pages or slot any more; message: NULL, or of an error.
-void yk_engine_end(struct yoke_engine *, struct yk_sequence *, int reason, int32_t token, int error, const char *message);
+void yk_engine_end(struct yoke_engine *, struct yk_sequence *, int reason, int32_t token, int error,
+		   const char *message);
 void yk_request_free(struct yk_request *); // NULL is fine
 
 // ---- sample.c ----
 
 struct yk_sampler *yk_sampler_new(int64_t vocabulary); // NULL: ENOMEM
 void yk_sampler_free(struct yk_sampler *);
-// Chooses the next token of a sequence from its logits, which it changes: fills token, logprob and alternatives of `to`.
-// 1: the mask ends the text; negative: an error.
-int yk_sampler_choose(struct yk_sampler *, const struct yk_sequence *, float *logits, struct yk_queued_event *to);
+// Chooses the next token of a sequence from its logits, which it changes: fills token, logprob and
+// alternatives of `to`. 1: the mask ends the text; negative: an error.
+int yk_sampler_choose(struct yk_sampler *, const struct yk_sequence *, float *logits,
+		      struct yk_queued_event *to);
 // Fills token, logprob and alternatives of `to` for a token that is given.
-void yk_sampler_score(struct yk_sampler *, const struct yk_sequence *, const float *logits, int32_t token, struct yk_queued_event *to);
+void yk_sampler_score(struct yk_sampler *, const struct yk_sequence *, const float *logits,
+		      int32_t token, struct yk_queued_event *to);
 
 // ---- adapters.c ----
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Events: to a request's callback, or to the queue of yoke_engine_next.  The end of a request's last
-// choice frees the request.
+// Events: to a request's callback, or to the queue of yoke_engine_next.  The end of a request's
+// last choice frees the request.
 #include "config.h"
 
 #include <stdio.h>
@@ -53,11 +53,16 @@ static void release(struct yoke_engine *e, struct yk_request *r, int reason)
 	yk_request_free(r);
 }
 
-void yk_engine_end(struct yoke_engine *e, struct yk_sequence *s, int reason, int32_t token, int error, const char *message)
+void yk_engine_end(struct yoke_engine *e, struct yk_sequence *s, int reason, int32_t token,
+		   int error, const char *message)
 {
 	struct yk_request *r = s->request;
-	struct yk_queued_event v = { .is = { .kind = YOKE_ENGINE_END, .token = token, .reason = reason, .error = error,
-				      .prompt = r->is.count, .cached = s->cached > 0 ? s->cached : 0 } };
+	struct yk_queued_event v = { .is = { .kind = YOKE_ENGINE_END,
+					     .token = token,
+					     .reason = reason,
+					     .error = error,
+					     .prompt = r->is.count,
+					     .cached = s->cached > 0 ? s->cached : 0 } };
 	snprintf(v.message, sizeof v.message, "%s", message ? message : "");
 	s->ended = true;
 	pthread_mutex_lock(&e->shared.lock);

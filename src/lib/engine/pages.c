@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pages as one array.  A page is free, used by sequences (uses > 0), or kept: full, found by its key, and
-// in the list of kept pages, oldest first.
+// Pages as one array.  A page is free, used by sequences (uses > 0), or kept: full, found by its
+// key, and in the list of kept pages, oldest first.
 #include "config.h"
 
 #include "engine/pages.h"
@@ -13,7 +13,8 @@
 #include "nn/model.h"
 
 struct page {
-	uint64_t key, serial, before; // before: serial of the page before; serial 0: not found by key
+	// before: serial of the page before; serial 0: not found by key
+	uint64_t key, serial, before;
 	int32_t tokens[YK_PAGE];
 	int32_t uses;
 	int32_t next;           // in the bucket of its key, or in the list of free pages
@@ -71,7 +72,8 @@ void yk_pages_reset(struct yk_pages *p)
 struct yk_page_chain yk_page_chain_of(int variant)
 {
 	// numbers that no page has
-	return (struct yk_page_chain){ .key = (uint64_t)variant, .serial = UINT64_MAX - (uint64_t)variant };
+	return (struct yk_page_chain){ .key = (uint64_t)variant,
+				       .serial = UINT64_MAX - (uint64_t)variant };
 }
 
 static uint64_t key_of(const struct yk_page_chain *c, const int32_t *tokens)
@@ -84,11 +86,13 @@ static int32_t *bucket_of(struct yk_pages *p, uint64_t key)
 	return &p->bucket[key & (p->buckets - 1)];
 }
 
-static int32_t look_up(struct yk_pages *p, uint64_t key, const struct yk_page_chain *c, const int32_t *tokens)
+static int32_t look_up(struct yk_pages *p, uint64_t key, const struct yk_page_chain *c,
+		       const int32_t *tokens)
 {
 	int32_t i = *bucket_of(p, key);
-	while (i != YK_NO_PAGE && (p->page[i].key != key || p->page[i].before != c->serial ||
-				   memcmp(p->page[i].tokens, tokens, sizeof p->page[i].tokens) != 0))
+	while (i != YK_NO_PAGE &&
+	       (p->page[i].key != key || p->page[i].before != c->serial ||
+		memcmp(p->page[i].tokens, tokens, sizeof p->page[i].tokens) != 0))
 		i = p->page[i].next;
 	return i;
 }
@@ -140,7 +144,8 @@ int32_t yk_page_find(struct yk_pages *p, struct yk_page_chain *c, const int32_t 
 	return i;
 }
 
-void yk_page_filled(struct yk_pages *p, int32_t page, struct yk_page_chain *c, const int32_t *tokens)
+void yk_page_filled(struct yk_pages *p, int32_t page, struct yk_page_chain *c,
+		    const int32_t *tokens)
 {
 	const uint64_t key = key_of(c, tokens);
 	const int32_t same = look_up(p, key, c, tokens);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The pages of a cache of keys and values: which are free, and which tokens the full ones hold.
-// A full page can be found by its tokens and the page before it, also when no sequence uses it any more; such
-// pages are kept until others need the space, the least recently used first.
+// A full page can be found by its tokens and the page before it, also when no sequence uses it any
+// more; such pages are kept until others need the space, the least recently used first.
 #ifndef YK_PAGES_H
 #define YK_PAGES_H
 
@@ -13,7 +13,8 @@ enum { YK_NO_PAGE = -1 };
 // The full pages before some position of a sequence.
 struct yk_page_chain {
 	uint64_t key;    // XXH64 of the last page's tokens and of the key before
-	uint64_t serial; // of the last page; pages of equal tokens after equal pages have the same number
+	// of the last page; pages of equal tokens after equal pages have the same number
+	uint64_t serial;
 };
 
 struct yk_pages;
@@ -26,8 +27,8 @@ struct yk_page_chain yk_page_chain_of(int variant);
 
 // A page for a sequence to fill, which it then uses; YK_NO_PAGE: all are used.
 int32_t yk_page_alloc(struct yk_pages *);
-// A page, kept or used, with these YK_PAGE tokens after a chain, which is extended; the sequence then uses
-// it.  YK_NO_PAGE: there is none.
+// A page, kept or used, with these YK_PAGE tokens after a chain, which is extended; the sequence
+// then uses it.  YK_NO_PAGE: there is none.
 int32_t yk_page_find(struct yk_pages *, struct yk_page_chain *, const int32_t *tokens);
 // A used page has been filled with these tokens; extends the chain.
 void yk_page_filled(struct yk_pages *, int32_t page, struct yk_page_chain *, const int32_t *tokens);

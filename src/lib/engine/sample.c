@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chooses a sequence's next token: logarithms of probabilities if they are requested, biases, the request's mask, and
-// then as all text generation (models/sampling.h).
+// Chooses a sequence's next token: logarithms of probabilities if they are requested, biases, the
+// request's mask, and then as all text generation (models/sampling.h).
 #include "config.h"
 
 #include <math.h>
@@ -89,28 +89,38 @@ static int apply_mask(struct yk_sampler *s, const struct yk_sequence *q, float *
 }
 
 // Fills the alternatives of `to`; returns the logarithm of the sum.
-static double report(const struct yk_sampler *s, const struct yk_sequence *q, const float *logits, struct yk_queued_event *to)
+static double report(const struct yk_sampler *s, const struct yk_sequence *q, const float *logits,
+		     struct yk_queued_event *to)
 {
 	const int wanted = q->request->is.logprobs;
 	const double sum = log_sum(logits, s->vocabulary);
-	to->is.alternatives = wanted > 0 ? largest(logits, s->vocabulary, wanted, to->alternative) : 0;
+	to->is.alternatives =
+		wanted > 0 ? largest(logits, s->vocabulary, wanted, to->alternative) : 0;
 	for (int i = 0; i < to->is.alternatives; i++)
 		to->logprob[i] = (float)(logits[to->alternative[i]] - sum);
 	return sum;
 }
 
-void yk_sampler_score(struct yk_sampler *s, const struct yk_sequence *q, const float *logits, int32_t token, struct yk_queued_event *to)
+void yk_sampler_score(struct yk_sampler *s, const struct yk_sequence *q, const float *logits,
+		      int32_t token, struct yk_queued_event *to)
 {
 	to->is.token = token;
 	to->is.logprob = (float)(logits[token] - report(s, q, logits, to));
 }
 
-int yk_sampler_choose(struct yk_sampler *s, const struct yk_sequence *q, float *logits, struct yk_queued_event *to)
+int yk_sampler_choose(struct yk_sampler *s, const struct yk_sequence *q, float *logits,
+		      struct yk_queued_event *to)
 {
 	const struct yoke_engine_request *r = &q->request->is;
 	const struct yk_sampling how = {
-		.temperature = r->temperature, .top_p = r->top_p == 0 ? 1 : r->top_p, .seed = r->seed + (uint64_t)q->choice,
-		.top_k = r->top_k, .min_p = r->min_p, .repetition = r->repetition, .frequency = r->frequency, .presence = r->presence,
+		.temperature = r->temperature,
+		.top_p = r->top_p == 0 ? 1 : r->top_p,
+		.seed = r->seed + (uint64_t)q->choice,
+		.top_k = r->top_k,
+		.min_p = r->min_p,
+		.repetition = r->repetition,
+		.frequency = r->frequency,
+		.presence = r->presence,
 	};
 	double sum = 0;
 	if (r->logprobs) {
@@ -121,7 +131,8 @@ int yk_sampler_choose(struct yk_sampler *s, const struct yk_sequence *q, float *
 		logits[r->bias_id[i]] += r->bias[i];
 	int e = r->mask ? apply_mask(s, q, logits) : 0;
 	if (e == 0)
-		e = yk_sample(logits, (int32_t)s->vocabulary, &how, q->ids, q->n, (uint64_t)q->generated, &to->is.token);
+		e = yk_sample(logits, (int32_t)s->vocabulary, &how, q->ids, q->n,
+			      (uint64_t)q->generated, &to->is.token);
 	if (e == 0 && r->logprobs)
 		to->is.logprob = (float)(s->raw[to->is.token] - sum);
 	return e;

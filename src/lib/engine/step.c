@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// A step: sequences get slots in order of arrival; one token of each running sequence and chunks of prompts
-// are packed, the older sequences first; then the network computes them, and the next tokens are sampled.
-// A sequence that finds no page takes those of the youngest one, which is computed again later.
+// A step: sequences get slots in order of arrival; one token of each running sequence and chunks of
+// prompts are packed, the older sequences first; then the network computes them, and the next
+// tokens are sampled. A sequence that finds no page takes those of the youngest one, which is
+// computed again later.
 //
-// A failed evaluation leaves the contents of all pages unknown, so all running sequences are computed again from
-// their tokens.  After a lack of memory in smaller steps; otherwise together once more, then each of them alone
-// until its next token, so that only a sequence that fails alone ends with the error.
+// A failed evaluation leaves the contents of all pages unknown, so all running sequences are
+// computed again from their tokens.  After a lack of memory in smaller steps; otherwise together
+// once more, then each of them alone until its next token, so that only a sequence that fails alone
+// ends with the error.
 #include "config.h"
 
 #include <stdio.h>
@@ -17,7 +19,8 @@
 
 enum {
 	ALONE = 2,       // failures in a row after which a sequence is computed alone
-	FAILURES = 3,    // after which it ends with the error, or all that wait if the cache cannot be created
+	// after which it ends with the error, or all that wait if the cache cannot be created
+	FAILURES = 3,
 	CALM = 32,       // good steps after which a step may have twice as many tokens again
 	SCORES = 64,     // tokens of prompts that are scored in a step
 };
@@ -31,7 +34,8 @@ static int64_t pages_for(int64_t tokens)
 
 static bool is_older(const struct yk_sequence *a, const struct yk_sequence *b)
 {
-	return a->request->id != b->request->id ? a->request->id < b->request->id : a->choice < b->choice;
+	return a->request->id != b->request->id ? a->request->id < b->request->id :
+						  a->choice < b->choice;
 }
 
 static void enqueue(struct yoke_engine *e, struct yk_sequence *s)
@@ -63,7 +67,8 @@ static void stop(struct yoke_engine *e, struct yk_sequence *s)
 	release_pages(e, s);
 }
 
-static void end(struct yoke_engine *e, struct yk_sequence *s, int reason, int32_t token, int error, const char *message)
+static void end(struct yoke_engine *e, struct yk_sequence *s, int reason, int32_t token, int error,
+		const char *message)
 {
 	if (s->slot >= 0) {
 		stop(e, s);
@@ -92,7 +97,8 @@ static void preempt(struct yoke_engine *e, struct yk_sequence *s)
 	pthread_mutex_unlock(&e->shared.lock);
 }
 
-// Pages that hold the first tokens of a sequence; its last token is always computed, for its logits.
+// Pages that hold the first tokens of a sequence; its last token is always computed, for its
+// logits.
 static void find_pages(struct yoke_engine *e, struct yk_sequence *s)
 {
 	s->pages = s->full = s->computed = 0;
@@ -123,7 +129,8 @@ static void start(struct yoke_engine *e, struct yk_sequence *s)
 	e->slot[s->slot] = s;
 	while (at > 0 && is_older(s, e->running[at - 1]))
 		at--;
-	memmove(&e->running[at + 1], &e->running[at], (size_t)(e->count++ - at) * sizeof *e->running);
+	memmove(&e->running[at + 1], &e->running[at],
+		(size_t)(e->count++ - at) * sizeof *e->running);
 	e->running[at] = s;
 	if (s->cached >= 0) // put back before
 		return;
@@ -224,8 +231,8 @@ static int64_t pack(struct yoke_engine *e)
 
 // ---- requests ----
 
-// Takes what other threads have submitted and cancelled.  Both under one lock: a request that is cancelled has
-// left the list of submitted ones before it ends.
+// Takes what other threads have submitted and cancelled.  Both under one lock: a request that is
+// cancelled has left the list of submitted ones before it ends.
 static void take_requests(struct yoke_engine *e)
 {
 	struct yk_engine_shared *x = &e->shared;
@@ -237,7 +244,8 @@ static void take_requests(struct yoke_engine *e)
 		struct yk_request *r = x->submitted;
 		x->submitted = NULL;
 		x->last = &x->submitted;
-		for (struct yk_request *c = x->cancels ? x->newest : NULL; c && n < 64; c = c->older)
+		for (struct yk_request *c = x->cancels ? x->newest : NULL; c && n < 64;
+		     c = c->older)
 			if (c->cancelled)
 				gone[n++] = c;
 		more = n == 64;
@@ -248,7 +256,8 @@ static void take_requests(struct yoke_engine *e)
 				enqueue(e, &r->choice[i]);
 		for (int i = 0; i < n; i++) {
 			r = gone[i];
-			for (int k = 0, choices = r->is.choices, left = r->live; k < choices && left; k++)
+			for (int k = 0, choices = r->is.choices, left = r->live;
+			     k < choices && left; k++)
 				if (!r->choice[k].ended) {
 					left--;
 					end(e, &r->choice[k], YOKE_ENGINE_CANCELLED, -1, 0, NULL);
@@ -325,7 +334,8 @@ static bool ends_text(const struct yoke_engine *e, const struct yk_request *r, i
 	return ends;
 }
 
-// Reports the tokens of a prompt that the first `rows` of the logits predict; they have been computed.
+// Reports the tokens of a prompt that the first `rows` of the logits predict; they have been
+// computed.
 static void score(struct yoke_engine *e, struct yk_sequence *s, const float *logits)
 {
 	const int64_t first = s->computed - s->rows + 1; // predicted by the first row
@@ -333,7 +343,8 @@ static void score(struct yoke_engine *e, struct yk_sequence *s, const float *log
 		struct yk_queued_event v = { .is = { .kind = YOKE_ENGINE_PROMPT } };
 		if (first + i != s->scored) // reported before the sequence was put back
 			continue;
-		yk_sampler_score(e->sampler, s, logits + i * e->net->shape.vocab, s->ids[s->scored], &v);
+		yk_sampler_score(e->sampler, s, logits + i * e->net->shape.vocab, s->ids[s->scored],
+				 &v);
 		s->scored++;
 		yk_engine_emit(e, s, &v);
 	}
@@ -373,7 +384,8 @@ static void finish(struct yoke_engine *e)
 		struct yk_sequence *s = all[i];
 		s->computed += s->news;
 		for (; s->full < s->computed / YK_PAGE; s->full++)
-			yk_page_filled(e->pages, s->page[s->full], &s->chain, s->ids + s->full * YK_PAGE);
+			yk_page_filled(e->pages, s->page[s->full], &s->chain,
+				       s->ids + s->full * YK_PAGE);
 	}
 	for (int i = 0; i < n; i++) {
 		struct yk_sequence *s = all[i];
@@ -391,7 +403,8 @@ static int assign_rows(struct yoke_engine *e)
 	int rows = 0;
 	for (int i = 0; i < e->count; i++) {
 		struct yk_sequence *s = e->running[i];
-		const bool last = s->news && s->computed + s->news == s->n, scores = s->news && s->scored < s->scores;
+		const bool last = s->news && s->computed + s->news == s->n,
+			   scores = s->news && s->scored < s->scores;
 		s->rows = scores ? (int)s->news : last;
 		s->logits = s->rows ? rows : -1;
 		rows += s->rows;

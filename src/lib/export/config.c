@@ -17,12 +17,14 @@
 static const struct {
 	const char *family, *class;
 } classes[] = {
-	{ "llama", "LlamaForCausalLM" }, { "qwen2", "Qwen2ForCausalLM" }, { "qwen3", "Qwen3ForCausalLM" },
-	{ "phi3", "Phi3ForCausalLM" }, { "gemma2", "Gemma2ForCausalLM" }, { "gemma3", "Gemma3ForCausalLM" },
+	{ "llama", "LlamaForCausalLM" },   { "qwen2", "Qwen2ForCausalLM" },
+	{ "qwen3", "Qwen3ForCausalLM" },   { "phi3", "Phi3ForCausalLM" },
+	{ "gemma2", "Gemma2ForCausalLM" }, { "gemma3", "Gemma3ForCausalLM" },
 	{ "gpt2", "GPT2LMHeadModel" },
 };
 
-// The decimal number with the fewest digits that is read back as the same f32: GGUF files store f32.
+// The decimal number with the fewest digits that is read back as the same f32: GGUF files store
+// f32.
 static json_t *short_real(double v)
 {
 	char text[40];
@@ -73,7 +75,11 @@ static bool is_llama3(const struct yk_rope *r, int64_t head_dim, struct yk_rope 
 	yk_rope_frequencies(r, head_dim, wanted);
 	for (int k = 0; k < 2; k++) {
 		bool same = true;
-		*to = (struct yk_rope){ .base = r->base, .scaling = YK_ROPE_LLAMA3, .factor = factors[k], .low = 1, .high = 4,
+		*to = (struct yk_rope){ .base = r->base,
+					.scaling = YK_ROPE_LLAMA3,
+					.factor = factors[k],
+					.low = 1,
+					.high = 4,
 					.original = 8192 };
 		yk_rope_frequencies(to, head_dim, frequency);
 		for (int64_t i = 0; i < head_dim / 2; i++)
@@ -87,7 +93,8 @@ static bool is_llama3(const struct yk_rope *r, int64_t head_dim, struct yk_rope 
 // One of the two tables of a model with long and short divisors.
 static json_t *table_of(const struct yk_export *x, const char *name)
 {
-	const struct yk_gguf_tensor *t = x->weights->is_gguf ? yk_gguf_tensor(&x->weights->gguf, name) : NULL;
+	const struct yk_gguf_tensor *t =
+		x->weights->is_gguf ? yk_gguf_tensor(&x->weights->gguf, name) : NULL;
 	float v[YK_ROPE_COLUMNS];
 	const int64_t n = x->shape.decoder.head_dim / 2;
 	if (!t || t->format != YK_GGUF_F32 || t->rank != 1 || t->dims[0] != n)
@@ -100,16 +107,19 @@ static json_t *divided(const struct yk_export *x, json_t *config)
 {
 	const struct yk_rope *r = &x->shape.decoder.rope;
 	struct yk_rope llama3;
-	json_t *lengthy = table_of(x, "rope_factors_long.weight"), *brief = table_of(x, "rope_factors_short.weight");
+	json_t *lengthy = table_of(x, "rope_factors_long.weight"),
+	       *brief = table_of(x, "rope_factors_short.weight");
 	if (!lengthy && is_llama3(r, x->shape.decoder.head_dim, &llama3))
-		return json_pack("{s:s, s:f, s:f, s:f, s:i}", "rope_type", "llama3", "factor", llama3.factor, "low_freq_factor",
-				 llama3.low, "high_freq_factor", llama3.high, "original_max_position_embeddings", 8192);
+		return json_pack("{s:s, s:f, s:f, s:f, s:i}", "rope_type", "llama3", "factor",
+				 llama3.factor, "low_freq_factor", llama3.low, "high_freq_factor",
+				 llama3.high, "original_max_position_embeddings", 8192);
 	lengthy = lengthy ? lengthy : divisors(r->divisor, x->shape.decoder.head_dim / 2);
 	brief = brief ? brief : json_deep_copy(lengthy);
 	const int64_t original = r->original > 0 ? (int64_t)r->original : x->shape.context;
 	set_int(config, "original_max_position_embeddings", original);
-	json_t *o = json_pack("{s:s, s:o, s:o}", x->written->names == YK_NAMES_PHI3 ? "type" : "rope_type", "longrope", "short_factor",
-			      brief, "long_factor", lengthy);
+	json_t *o = json_pack("{s:s, s:o, s:o}",
+			      x->written->names == YK_NAMES_PHI3 ? "type" : "rope_type", "longrope",
+			      "short_factor", brief, "long_factor", lengthy);
 	if (x->written->names != YK_NAMES_PHI3) {
 		set_real(o, "attention_factor", r->magnitude != 0 ? r->magnitude : 1);
 		set_int(o, "original_max_position_embeddings", original);
@@ -121,15 +131,20 @@ static json_t *scaling_of(const struct yk_export *x, json_t *config)
 {
 	const struct yk_rope *r = &x->shape.decoder.rope;
 	switch (r->scaling) {
-	case YK_ROPE_LINEAR: return json_pack("{s:s, s:o}", "rope_type", "linear", "factor", short_real(r->factor));
+	case YK_ROPE_LINEAR:
+		return json_pack("{s:s, s:o}", "rope_type", "linear", "factor",
+				 short_real(r->factor));
 	case YK_ROPE_LLAMA3:
-		return json_pack("{s:s, s:o, s:o, s:o, s:I}", "rope_type", "llama3", "factor", short_real(r->factor), "low_freq_factor",
-				 short_real(r->low), "high_freq_factor", short_real(r->high), "original_max_position_embeddings",
-				 (json_int_t)r->original);
+		return json_pack("{s:s, s:o, s:o, s:o, s:I}", "rope_type", "llama3", "factor",
+				 short_real(r->factor), "low_freq_factor", short_real(r->low),
+				 "high_freq_factor", short_real(r->high),
+				 "original_max_position_embeddings", (json_int_t)r->original);
 	case YK_ROPE_YARN:
-		return json_pack("{s:s, s:o, s:I, s:o, s:o, s:o}", "rope_type", "yarn", "factor", short_real(r->factor),
-				 "original_max_position_embeddings", (json_int_t)r->original, "beta_fast", short_real(r->high),
-				 "beta_slow", short_real(r->low), "attention_factor", short_real(r->magnitude));
+		return json_pack("{s:s, s:o, s:I, s:o, s:o, s:o}", "rope_type", "yarn", "factor",
+				 short_real(r->factor), "original_max_position_embeddings",
+				 (json_int_t)r->original, "beta_fast", short_real(r->high),
+				 "beta_slow", short_real(r->low), "attention_factor",
+				 short_real(r->magnitude));
 	case YK_ROPE_DIVIDED: return divided(x, config);
 	default: return json_null();
 	}
@@ -161,7 +176,9 @@ static void add_gemma(const struct yk_export *x, json_t *o)
 		set_real(o, "rope_local_base_freq", d->rope_local.base);
 	json_t *types = json_array();
 	for (int64_t i = 0; i < x->shape.layers; i++)
-		json_array_append_new(types, json_string(yk_decoder_is_local(d, i) ? "sliding_attention" : "full_attention"));
+		json_array_append_new(types, json_string(yk_decoder_is_local(d, i) ?
+							 "sliding_attention" :
+							 "full_attention"));
 	json_object_set_new(o, "layer_types", types);
 }
 
@@ -192,12 +209,14 @@ static void add_llama(const struct yk_export *x, json_t *o)
 		add_gemma(x, o);
 }
 
-// Special ids; those of a tokenizer that has none are null, since the families' defaults are others.
+// Special ids; those of a tokenizer that has none are null, since the families' defaults are
+// others.
 static void add_ids(const struct yk_export *x, json_t *o)
 {
 	const int32_t *eos = NULL;
 	const yoke_tokenizer *t = x->tokenizer;
-	const int n = t ? yoke_tokenizer_eos(t, &eos) : 0, bos = t ? yoke_tokenizer_bos(t) : -1, pad = t ? yoke_tokenizer_pad(t) : -1;
+	const int n = t ? yoke_tokenizer_eos(t, &eos) : 0, bos = t ? yoke_tokenizer_bos(t) : -1,
+		  pad = t ? yoke_tokenizer_pad(t) : -1;
 	json_t *ends = n > 1 ? json_array() : n == 1 ? json_integer(eos[0]) : json_null();
 	for (int i = 0; i < n && n > 1; i++)
 		json_array_append_new(ends, json_integer(eos[i]));
@@ -212,8 +231,9 @@ json_t *yk_export_config(const struct yk_export *x)
 	for (size_t i = 0; i < sizeof classes / sizeof *classes; i++)
 		if (!strcmp(classes[i].family, x->written->name))
 			class = classes[i].class;
-	json_t *o = json_pack("{s:[s], s:s, s:I, s:b}", "architectures", class, "model_type", x->written->hf[0], "vocab_size",
-			      (json_int_t)x->shape.vocab, "tie_word_embeddings", x->shape.decoder.tied);
+	json_t *o = json_pack("{s:[s], s:s, s:I, s:b}", "architectures", class, "model_type",
+			      x->written->hf[0], "vocab_size", (json_int_t)x->shape.vocab,
+			      "tie_word_embeddings", x->shape.decoder.tied);
 	if (o && x->written->names == YK_NAMES_GPT2)
 		add_gpt2(&x->shape, o);
 	else if (o)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Opens a model's files for an export and maps each tensor of the written files to the parameters that
-// it consists of.
+// Opens a model's files for an export and maps each tensor of the written files to the parameters
+// that it consists of.
 #include "config.h"
 
 #include "export/export.h"
@@ -47,9 +47,13 @@ static int open_gpt(struct yk_export *x, const struct yk_checkpoint *ck)
 	char *file = NULL;
 	int e = yk_model_parse(ck->model, x->path, &model, &s);
 	if (e == 0 && model != &yk_model_gpt)
-		e = yk_fail(YOKE_EINVAL, "%s: no other program has models of kind '%s'; only model=gpt can be exported", x->path, model->name);
+		e = yk_fail(
+			YOKE_EINVAL,
+			"%s: no other program has models of kind '%s'; only model=gpt can be exported",
+			x->path, model->name);
 	if (e == 0)
-		e = yk_checkpoint_holds(x->path, ck, YK_CHECKPOINT_MODEL, sizeof(float) * (uint64_t)yk_model_elements(model, &s));
+		e = yk_checkpoint_holds(x->path, ck, YK_CHECKPOINT_MODEL,
+					sizeof(float) * (uint64_t)yk_model_elements(model, &s));
 	if (e == 0 && asprintf(&file, "%s/%s", x->path, ck->file[YK_CHECKPOINT_MODEL].name) < 0)
 		e = yk_fail(YOKE_ENOMEM, "%s: no memory for a path", x->path);
 	if (e == 0)
@@ -90,7 +94,10 @@ static int open_adapted(struct yk_export *x, const struct yk_checkpoint *ck)
 		return yk_fail(YOKE_ENOMEM, "%s: no memory for a path", x->path);
 	e = yk_adapter_same_base(x->path, ck, x->base);
 	if (e == 0 && !yk_pretrained_is(x->base))
-		e = yk_fail(YOKE_EINVAL, "%s: adapts %s, which yoke trained; only adapters of published models can be exported", x->path, x->base);
+		e = yk_fail(
+			YOKE_EINVAL,
+			"%s: adapts %s, which yoke trained; only adapters of published models can be exported",
+			x->path, x->base);
 	if (e == 0) {
 		const char *run = x->path;
 		x->path = x->base;
@@ -118,7 +125,8 @@ static int open_all(struct yk_export *x, const char *adapter)
 	if (e < 0 || !adapter)
 		return e;
 	if (x->base || !yk_pretrained_is(x->path))
-		return yk_fail(YOKE_EINVAL, "adapter=%s: %s %s", adapter, x->path, x->base ? "has adapters already" : "is no pretrained model");
+		return yk_fail(YOKE_EINVAL, "adapter=%s: %s %s", adapter, x->path,
+			       x->base ? "has adapters already" : "is no pretrained model");
 	return yk_adapter_open(adapter, x->path, x->read, &x->shape, &x->adapter);
 }
 
@@ -147,7 +155,8 @@ static struct yk_export_tensor *add(struct yk_export *x, const char *name)
 	return t;
 }
 
-static int find_source(struct yk_export *x, const struct yk_weight_spec *wanted, struct yk_weight_source *to)
+static int find_source(struct yk_export *x, const struct yk_weight_spec *wanted,
+		       struct yk_weight_source *to)
 {
 	char *text = NULL;
 	size_t bytes;
@@ -182,9 +191,11 @@ static int list_one(void *arg, const char *name, int rank, const int64_t *dims)
 	t = t ? t : add(x, place.name);
 	if (!t)
 		return yk_fail(YOKE_ENOMEM, "%s: no memory for tensors", x->path);
-	const bool in_block = !strncmp(name, "layer", 5), product = strstr(name, ".attn.") || strstr(name, ".mlp.");
+	const bool in_block = !strncmp(name, "layer", 5),
+		   product = strstr(name, ".attn.") || strstr(name, ".mlp.");
 	const bool rows = strstr(name, ".attn.q.") || strstr(name, ".attn.k.");
-	const bool offset = f->norm_offset && !l->gguf && rank == 1 && !strcmp(strrchr(name, '.'), ".weight");
+	const bool offset =
+		f->norm_offset && !l->gguf && rank == 1 && !strcmp(strrchr(name, '.'), ".weight");
 	t->rank = rank;
 	t->transposed = f->transposed && !l->gguf && in_block && product && rank == 2;
 	t->swapped = f->swapped && l->gguf && rows;
@@ -211,14 +222,19 @@ int yk_export_files(const char *path, const struct yk_export_options *o, struct 
 	return x->weights ? open_all(x, o->adapter) : YOKE_ENOMEM;
 }
 
-int yk_export_open(const char *path, bool gguf, const struct yk_export_options *o, struct yk_export *x)
+int yk_export_open(const char *path, bool gguf, const struct yk_export_options *o,
+		   struct yk_export *x)
 {
 	struct listing l = { .x = x, .gguf = gguf };
 	int e = yk_export_files(path, o, x);
 	if (e == 0 && x->adapter.n && !o->merge)
-		e = yk_fail(YOKE_EINVAL, "%s: has adapters; give merge=1 to add them to the weights, or format=peft to write them alone", path);
+		e = yk_fail(
+			YOKE_EINVAL,
+			"%s: has adapters; give merge=1 to add them to the weights, or format=peft to write them alone",
+			path);
 	if (e == 0 && !x->adapter.n && o->merge)
-		e = yk_fail(YOKE_EINVAL, "merge=1: %s has no adapters; name some with adapter=FOLDER", path);
+		e = yk_fail(YOKE_EINVAL,
+			    "merge=1: %s has no adapters; name some with adapter=FOLDER", path);
 	return e < 0 ? e : yk_model_each(&yk_model_decoder, &x->shape, list_one, &l);
 }
 
@@ -246,7 +262,11 @@ int yk_export_target(const char *path, const char *to, bool overwrite)
 		return 0;
 	if (yk_file_is_same(path, to))
 		return yk_fail(YOKE_EINVAL, "out=%s: is the model itself; choose another name", to);
-	return overwrite ? 0 : yk_fail(YOKE_EINVAL, "out=%s: exists; give overwrite=1 to replace it, or another name", to);
+	return overwrite ?
+		       0 :
+		       yk_fail(YOKE_EINVAL,
+			       "out=%s: exists; give overwrite=1 to replace it, or another name",
+			       to);
 }
 
 // ---- values ----
@@ -260,11 +280,14 @@ static int decoder_rows(const struct yk_export_tensor *t, int64_t from, int64_t 
 	for (int i = 0; i < t->segments && e == 0; i++) {
 		const struct yk_weight_source *s = &t->segment[i];
 		const int64_t end = before + s->dims[0];
-		const int64_t first = from > before ? from : before, last = from + rows < end ? from + rows : end;
+		const int64_t first = from > before ? from : before,
+			      last = from + rows < end ? from + rows : end;
 		if (first < last)
-			e = yk_weight_source_rows(s, first - before, last - first, to + (first - from) * columns);
+			e = yk_weight_source_rows(s, first - before, last - first,
+						  to + (first - from) * columns);
 		if (first < last && e == 0 && t->added[i])
-			yk_adapter_add_rows(t->added[i], first - before, last - first, to + (first - from) * columns);
+			yk_adapter_add_rows(t->added[i], first - before, last - first,
+					    to + (first - from) * columns);
 		before = end;
 	}
 	return e;
@@ -274,7 +297,8 @@ static int transposed_rows(const struct yk_export_tensor *t, int64_t from, int64
 {
 	const int64_t n = t->dims[1], columns = t->dims[0];
 	float *all = malloc((size_t)(n * columns) * sizeof *all);
-	const int e = all ? decoder_rows(t, 0, n, all) : yk_fail(YOKE_ENOMEM, "no memory for tensor '%s'", t->name);
+	const int e = all ? decoder_rows(t, 0, n, all) :
+			    yk_fail(YOKE_ENOMEM, "no memory for tensor '%s'", t->name);
 	for (int64_t r = 0; r < rows && e == 0; r++)
 		for (int64_t c = 0; c < n; c++)
 			to[r * n + c] = all[c * columns + from + r];
@@ -292,7 +316,8 @@ int yk_export_rows(const struct yk_export_tensor *t, int64_t from, int64_t rows,
 		e = decoder_rows(t, from, rows, to);
 	// row p D/2 + j of a head here is row 2 j + p in the file
 	for (int64_t r = from; r < from + rows && t->swapped && e == 0; r++)
-		e = decoder_rows(t, r / d * d + r % 2 * (d / 2) + r % d / 2, 1, to + (r - from) * columns);
+		e = decoder_rows(t, r / d * d + r % 2 * (d / 2) + r % d / 2, 1,
+				 to + (r - from) * columns);
 	for (int64_t i = 0; i < rows && t->decrement; i++)
 		to[i] -= 1;
 	return e;
@@ -301,7 +326,8 @@ int yk_export_rows(const struct yk_export_tensor *t, int64_t from, int64_t rows,
 enum { WINDOW = 4 << 20 }; // elements converted at once
 
 // As yoke_quantize; errors name the tensor.
-static int quantize(const struct yk_export_tensor *t, int format, int64_t rows, int64_t k, const float *from, void *to)
+static int quantize(const struct yk_export_tensor *t, int format, int64_t rows, int64_t k,
+		    const float *from, void *to)
 {
 	char why[256];
 	const int e = yoke_quantize(format, rows, k, from, to);
@@ -315,11 +341,14 @@ static int quantize(const struct yk_export_tensor *t, int format, int64_t rows, 
 int yk_export_write_tensor(const struct yk_export_tensor *t, int format, struct yk_file_writer *to)
 {
 	const int64_t columns = t->rank == 2 ? t->dims[1] : 1;
-	const int64_t window = columns < WINDOW && !t->transposed ? WINDOW / columns : t->transposed ? t->dims[0] : 1;
+	const int64_t window = columns < WINDOW && !t->transposed ? WINDOW / columns :
+			       t->transposed                      ? t->dims[0] :
+								    1;
 	const int64_t max = window < t->dims[0] ? window : t->dims[0];
 	// a vector is one row of blocks
 	const int64_t length = t->rank == 2 ? columns : max, row = yoke_quant_bytes(format, length);
-	const size_t width = (size_t)yoke_quant_bytes(format, 1); // 0: of blocks, which only little-endian hosts write
+	// 0: of blocks, which only little-endian hosts write
+	const size_t width = (size_t)yoke_quant_bytes(format, 1);
 	float *values = malloc((size_t)(max * columns) * sizeof *values);
 	char *bytes = malloc((size_t)(row * (t->rank == 2 ? max : 1)) + 1);
 	int e = values && bytes ? 0 : yk_fail(YOKE_ENOMEM, "no memory for tensor '%s'", t->name);

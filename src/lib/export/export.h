@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes models in the formats of other programs: Hugging Face's folders, GGUF files and ONNX files.
+// Writes models in the formats of other programs: Hugging Face's folders, GGUF files and ONNX
+// files.
 //
-// For the first two a model is read from its files tensor by tensor, in windows, and never as a whole; for
-// ONNX it is opened and its graph recorded.
+// For the first two a model is read from its files tensor by tensor, in windows, and never as a
+// whole; for ONNX it is opened and its graph recorded.
 #ifndef YK_EXPORT_H
 #define YK_EXPORT_H
 
@@ -14,17 +15,19 @@
 #include "yoke-tokenizer.h"
 
 struct yk_export_options {
-	int format;        // weights: enum yoke_quant; -1: as they are stored, quantized ones as f32
+	// weights: enum yoke_quant; -1: as they are stored, quantized ones as f32
+	int format;
 	uint64_t shard;    // bytes of weights in a file of a folder
 	bool overwrite;    // an existing target is replaced
 	const char *pre;   // tokenizer.ggml.pre; NULL: found by comparing tokenizers
-	const char *adapter; // low-rank adapters of the model, a folder of PEFT or of a run, or NULL
+	// low-rank adapters of the model, a folder of PEFT or of a run, or NULL
+	const char *adapter;
 	bool merge;        // adds them to the weights
 };
 
-// Writes the model `path`: a folder with config.json, a GGUF file, or a folder that `yoke train` wrote.
-// EINVAL: the format cannot express it, or the target exists; EFORMAT, EIO.  Nothing is left of what
-// was written before an error.
+// Writes the model `path`: a folder with config.json, a GGUF file, or a folder that `yoke train`
+// wrote. EINVAL: the format cannot express it, or the target exists; EFORMAT, EIO.  Nothing is left
+// of what was written before an error.
 int yk_export_hf(const char *path, const char *to, const struct yk_export_options *);
 int yk_export_gguf(const char *path, const char *to, const struct yk_export_options *);
 // Writes a folder of PEFT with the adapters of a run, or of options.adapter for a model.
@@ -37,18 +40,21 @@ struct yk_onnx_export {
 	bool overwrite;
 };
 // Writes a language model, opened from `path`, as an ONNX file.
-int yk_export_onnx(const struct yk_network *, const char *path, const char *to, const struct yk_onnx_export *);
+int yk_export_onnx(const struct yk_network *, const char *path, const char *to,
+		   const struct yk_onnx_export *);
 
 // ---- shared by hf and gguf ----
 
 // A model whose files are open.
 struct yk_export {
 	const char *path;
-	const struct yk_family *read, *written; // the names in its files; the family that is written
+	// the names in its files; the family that is written
+	const struct yk_family *read, *written;
 	struct yk_model_shape shape;
 	struct yk_weights *weights;
 	json_t *config;            // of a folder of Hugging Face; otherwise NULL
-	json_t *words;             // the manifest's tokenizer of a model that yoke trained; otherwise NULL
+	// the manifest's tokenizer of a model that yoke trained; otherwise NULL
+	json_t *words;
 	char *base;                // path of a run's frozen model; NULL: not a run with adapters
 	struct yk_adapter adapter; // added to the weights; no layers: none
 	yoke_tokenizer *tokenizer; // NULL: it has no published tokenizer
@@ -70,13 +76,16 @@ struct yk_export_tensor {
 
 // Opens the files and lists the tensors of files with Hugging Face's or GGUF's names.
 // Options: adapter and merge.
-int yk_export_open(const char *path, bool gguf, const struct yk_export_options *, struct yk_export *);
+int yk_export_open(const char *path, bool gguf, const struct yk_export_options *,
+		   struct yk_export *);
 // The same without listing tensors.
 int yk_export_files(const char *path, const struct yk_export_options *, struct yk_export *);
 void yk_export_close(struct yk_export *);
-// Writes a folder under a temporary name and renames it; an earlier one that has the file `marker` is
-// replaced.
-int yk_export_folder(const char *to, const char *marker, int (*write)(const struct yk_export *, const struct yk_export_options *, const char *folder),
+// Writes a folder under a temporary name and renames it; an earlier one that has the file `marker`
+// is replaced.
+int yk_export_folder(const char *to, const char *marker,
+		     int (*write)(const struct yk_export *, const struct yk_export_options *,
+				  const char *folder),
 		     const struct yk_export *, const struct yk_export_options *);
 // Reads rows from .. from + rows - 1 of a tensor as they are to be written.
 int yk_export_rows(const struct yk_export_tensor *, int64_t from, int64_t rows, float *to);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes GGUF files with the keys, names and layout of llama.cpp's converter (convert_hf_to_gguf.py).
+// Writes GGUF files with the keys, names and layout of llama.cpp's converter
+// (convert_hf_to_gguf.py).
 #include "config.h"
 
 #include <inttypes.h>
@@ -42,7 +43,8 @@ static enum yk_gguf_format format_of(const struct writing *g, const struct yk_ex
 	if (t->rank == 1 || !strcmp(t->name, "position_embd.weight"))
 		return YK_GGUF_F32;
 	if (format < 0)
-		format = stored == YK_GGUF_F32 || stored == YK_GGUF_BF16 ? (int)stored : YOKE_QUANT_F16;
+		format = stored == YK_GGUF_F32 || stored == YK_GGUF_BF16 ? (int)stored :
+			 YOKE_QUANT_F16;
 	return yoke_quant_bytes(format, t->dims[1]) ? (enum yk_gguf_format)format : YK_GGUF_F16;
 }
 
@@ -106,9 +108,11 @@ static void add_llama3(struct writing *g, const struct yk_rope *r, int64_t head_
 	for (int64_t i = 0; i < to->n; i++) {
 		const double length = 2 * acos(-1) * pow(r->base, 2 * (double)i / (double)head_dim);
 		const double smooth = (r->original / length - r->low) / (r->high - r->low);
-		to->v[i] = (float)(length < r->original / r->high ? 1 :
-				   length > r->original / r->low  ? r->factor :
-								    1 / ((1 - smooth) / r->factor + smooth));
+		to->v[i] = (float)(length < r->original / r->high ?
+					   1 :
+				   length > r->original / r->low ?
+					   r->factor :
+					   1 / ((1 - smooth) / r->factor + smooth));
 	}
 }
 
@@ -119,7 +123,10 @@ static int add_table(struct writing *g, const json_t *list, const char *name)
 	to->name = name;
 	to->n = n;
 	if (!json_is_array(list) || (int64_t)json_array_size(list) != n)
-		return yk_fail(YOKE_EFORMAT, "%s: config.json: the factors of RoPE are not two lists of %" PRId64 " numbers", g->x->path, n);
+		return yk_fail(YOKE_EFORMAT,
+			       "%s: config.json: the factors of RoPE are not two lists of %" PRId64
+			       " numbers",
+			       g->x->path, n);
 	for (int64_t i = 0; i < n; i++)
 		to->v[i] = (float)json_number_value(json_array_get(list, (size_t)i));
 	return 0;
@@ -127,14 +134,19 @@ static int add_table(struct writing *g, const json_t *list, const char *name)
 
 static int put_longrope(struct writing *g, const struct yk_rope *r)
 {
-	const json_t *o = json_object_get(g->x->config, "rope_scaling"), *newer = json_object_get(g->x->config, "rope_parameters");
+	const json_t *o = json_object_get(g->x->config, "rope_scaling"),
+		     *newer = json_object_get(g->x->config, "rope_parameters");
 	o = json_is_object(o) ? o : newer;
 	if (g->x->written->names != YK_NAMES_PHI3)
-		return yk_fail(YOKE_EINVAL, "%s: GGUF files of %s have no tables of long and short factors", g->x->path, g->x->written->name);
+		return yk_fail(YOKE_EINVAL,
+			       "%s: GGUF files of %s have no tables of long and short factors",
+			       g->x->path, g->x->written->name);
 	put_u32(g, "rope.scaling.original_context_length", (int64_t)r->original);
 	put_real(g, "rope.scaling.attn_factor", r->magnitude != 0 ? r->magnitude : 1);
 	const int e = add_table(g, json_object_get(o, "long_factor"), "rope_factors_long.weight");
-	return e == 0 ? add_table(g, json_object_get(o, "short_factor"), "rope_factors_short.weight") : e;
+	return e == 0 ? add_table(g, json_object_get(o, "short_factor"),
+				  "rope_factors_short.weight") :
+			e;
 }
 
 static int put_rope(struct writing *g)
@@ -177,15 +189,21 @@ static int check_fixed(const struct writing *g)
 	const struct yk_export *x = g->x;
 	const struct yk_decoder *d = &x->shape.decoder;
 	const bool large = x->shape.layers == x->written->large_layers;
-	const double scale = 1 / sqrt(large ? (double)x->shape.embed / (double)x->shape.heads : (double)d->head_dim);
+	const double scale = 1 / sqrt(large ? (double)x->shape.embed / (double)x->shape.heads :
+					      (double)d->head_dim);
 	if (fabs(d->attention_scale - scale) > 1e-6 * scale)
-		return yk_fail(YOKE_EINVAL, "%s: scores are scaled by %g; GGUF files of %s mean %g", x->path, d->attention_scale,
-			       x->written->name, scale);
+		return yk_fail(YOKE_EINVAL, "%s: scores are scaled by %g; GGUF files of %s mean %g",
+			       x->path, d->attention_scale, x->written->name, scale);
 	const int64_t period = x->written->is.window_period;
 	for (int64_t i = 0; i < x->shape.layers && period && d->window; i++)
 		if (yk_decoder_is_local(d, i) != ((i + 1) % period != 0))
-			return yk_fail(YOKE_EINVAL, "%s: layer %" PRId64 " %s; GGUF files of %s mean that only every %" PRId64 "th has none", x->path,
-				       i, yk_decoder_is_local(d, i) ? "has a window" : "has no window", x->written->name, period);
+			return yk_fail(YOKE_EINVAL,
+				       "%s: layer %" PRId64
+				       " %s; GGUF files of %s mean that only every %" PRId64
+				       "th has none",
+				       x->path, i,
+				       yk_decoder_is_local(d, i) ? "has a window" : "has no window",
+				       x->written->name, period);
 	return 0;
 }
 
@@ -205,7 +223,8 @@ static void put_sizes(struct writing *g)
 		put_u32(g, "attention.key_length", d->head_dim);
 		put_u32(g, "attention.value_length", d->head_dim);
 	}
-	put_real(g, gpt2 ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon", d->norm_eps);
+	put_real(g, gpt2 ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon",
+		 d->norm_eps);
 	if (g->x->written->names == YK_NAMES_GEMMA || g->x->written->names == YK_NAMES_PHI3)
 		put_u32(g, "attention.sliding_window", d->window);
 	if (d->attention_cap != 0)
@@ -235,14 +254,18 @@ static int put_metadata(struct writing *g)
 	int e = check_fixed(g);
 	if (e < 0)
 		return e;
-	const bool has_windows = x->written->names == YK_NAMES_GEMMA || x->written->names == YK_NAMES_PHI3;
+	const bool has_windows =
+		x->written->names == YK_NAMES_GEMMA || x->written->names == YK_NAMES_PHI3;
 	g->context = x->shape.context;
 	if (d->window && !has_windows && d->window < g->context) {
-		yk_warn("export", "%s: GGUF files of %s have no window; the context is limited to its %" PRId64 " tokens", x->path,
-			x->written->name, d->window);
+		yk_warn("export",
+			"%s: GGUF files of %s have no window; the context is limited to its %" PRId64
+			" tokens",
+			x->path, x->written->name, d->window);
 		g->context = d->window;
 	}
-	yk_gguf_put_string(&g->w, "general.architecture", x->written->name, strlen(x->written->name));
+	yk_gguf_put_string(&g->w, "general.architecture", x->written->name,
+			   strlen(x->written->name));
 	yk_gguf_put_string(&g->w, "general.type", "model", 5);
 	yk_gguf_put_string(&g->w, "general.name", name, n);
 	put_sizes(g);
@@ -254,7 +277,8 @@ static int put_metadata(struct writing *g)
 // Keys of a GGUF file are kept but for those that this file decides.
 static void copy_metadata(struct writing *g)
 {
-	static const char *const decided[] = { "general.file_type", "general.quantization_version", "general.alignment" };
+	static const char *const decided[] = { "general.file_type", "general.quantization_version",
+					       "general.alignment" };
 	const struct yk_gguf *from = &g->x->weights->gguf;
 	for (size_t i = 0; i < from->keys; i++) {
 		bool keep = strncmp(from->key[i].name, "split.", 6) != 0;
@@ -264,7 +288,8 @@ static void copy_metadata(struct writing *g)
 			yk_gguf_put_key(&g->w, &from->key[i]);
 	}
 	put_type(g);
-	static const char *const tables[] = { "rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight" };
+	static const char *const tables[] = { "rope_freqs.weight", "rope_factors_long.weight",
+					      "rope_factors_short.weight" };
 	for (int k = 0; k < 3 && g->extras < 2; k++) {
 		const struct yk_gguf_tensor *t = yk_gguf_tensor(from, tables[k]);
 		if (!t || t->format != YK_GGUF_F32 || t->rank != 1 || t->dims[0] > YK_ROPE_COLUMNS)
@@ -282,7 +307,8 @@ static int fill(void *arg, size_t i, struct yk_file_writer *to)
 {
 	const struct writing *g = arg;
 	if (i < g->extras)
-		return yk_file_add(to, g->extra[i].v, (size_t)g->extra[i].n * sizeof *g->extra[i].v);
+		return yk_file_add(to, g->extra[i].v,
+				   (size_t)g->extra[i].n * sizeof *g->extra[i].v);
 	const struct yk_export_tensor *t = &g->x->tensor[i - g->extras];
 	return yk_export_write_tensor(t, (int)format_of(g, t), to);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes folders as Hugging Face's libraries do: config.json, model.safetensors, in several files if it is
-// large, tokenizer files.  The folder is written under a temporary name and renamed when it is complete.
+// Writes folders as Hugging Face's libraries do: config.json, model.safetensors, in several files
+// if it is large, tokenizer files.  The folder is written under a temporary name and renamed when
+// it is complete.
 #include "config.h"
 
 #include <dirent.h>
@@ -35,12 +36,15 @@ static size_t width_of(int dtype)
 
 static uint64_t bytes_of(const struct yk_export_tensor *t, int format)
 {
-	return (uint64_t)t->dims[0] * (uint64_t)(t->rank == 2 ? t->dims[1] : 1) * width_of(dtype_of(t, format));
+	return (uint64_t)t->dims[0] * (uint64_t)(t->rank == 2 ? t->dims[1] : 1) *
+	       width_of(dtype_of(t, format));
 }
 
 static int quant_of(int dtype)
 {
-	return dtype == yoke_f16 ? YOKE_QUANT_F16 : dtype == yoke_bf16 ? YOKE_QUANT_BF16 : YOKE_QUANT_F32;
+	return dtype == yoke_f16  ? YOKE_QUANT_F16 :
+	       dtype == yoke_bf16 ? YOKE_QUANT_BF16 :
+				    YOKE_QUANT_F32;
 }
 
 struct order {
@@ -55,7 +59,8 @@ static int by_offset(const void *a, const void *b)
 }
 
 // Writes tensors from .. from + n - 1 of the list.
-static int write_file(const struct yk_export *x, int format, size_t from, size_t n, const char *path)
+static int write_file(const struct yk_export *x, int format, size_t from, size_t n,
+		      const char *path)
 {
 	struct yk_host_tensor *t = calloc(n, sizeof *t);
 	uint64_t *offset = calloc(n, sizeof *offset);
@@ -67,7 +72,9 @@ static int write_file(const struct yk_export *x, int format, size_t from, size_t
 	int e = t && offset && order && metadata ? 0 : yk_fail(YOKE_ENOMEM, "%s: no memory", path);
 	for (size_t i = 0; i < n && e == 0; i++) {
 		const struct yk_export_tensor *s = &x->tensor[from + i];
-		t[i] = (struct yk_host_tensor){ .name = s->name, .dtype = dtype_of(s, format), .rank = s->rank };
+		t[i] = (struct yk_host_tensor){ .name = s->name,
+						.dtype = dtype_of(s, format),
+						.rank = s->rank };
 		memcpy(t[i].dims, s->dims, sizeof s->dims);
 	}
 	if (e == 0 && !(head = yk_safetensors_head(path, metadata, (int)n, t, &bytes, offset)))
@@ -81,7 +88,8 @@ static int write_file(const struct yk_export *x, int format, size_t from, size_t
 	if (e == 0) {
 		e = yk_file_add(&to, head, bytes);
 		for (size_t i = 0; i < n && e == 0; i++)
-			e = yk_export_write_tensor(&x->tensor[from + order[i].i], quant_of(t[order[i].i].dtype), &to);
+			e = yk_export_write_tensor(&x->tensor[from + order[i].i],
+						   quant_of(t[order[i].i].dtype), &to);
 		if (e == 0)
 			e = yk_file_commit(&to);
 		else
@@ -108,20 +116,24 @@ static size_t file_end(const struct yk_export *x, const struct yk_export_options
 	return i;
 }
 
-static int write_index(const struct yk_export *x, const struct yk_export_options *o, json_t *map, const char *folder)
+static int write_index(const struct yk_export *x, const struct yk_export_options *o, json_t *map,
+		       const char *folder)
 {
 	char path[4096];
 	uint64_t total = 0;
 	for (size_t i = 0; i < x->tensors; i++)
 		total += bytes_of(&x->tensor[i], o->format);
-	json_t *index = json_pack("{s:{s:I}, s:O}", "metadata", "total_size", (json_int_t)total, "weight_map", map);
+	json_t *index = json_pack("{s:{s:I}, s:O}", "metadata", "total_size", (json_int_t)total,
+				  "weight_map", map);
 	snprintf(path, sizeof path, "%s/model.safetensors.index.json", folder);
-	const int e = index ? yk_json_save(path, index) : yk_fail(YOKE_ENOMEM, "%s: no memory", path);
+	const int e =
+		index ? yk_json_save(path, index) : yk_fail(YOKE_ENOMEM, "%s: no memory", path);
 	json_decref(index);
 	return e;
 }
 
-static int write_weights(const struct yk_export *x, const struct yk_export_options *o, const char *folder)
+static int write_weights(const struct yk_export *x, const struct yk_export_options *o,
+			 const char *folder)
 {
 	char path[4096], name[64] = "model.safetensors";
 	json_t *map = json_object();
@@ -162,15 +174,19 @@ static int write_config(const struct yk_export *x, int format, const char *folde
 	json_t *o = x->config ? json_deep_copy(x->config) : yk_export_config(x);
 	snprintf(path, sizeof path, "%s/config.json", folder);
 	if (o)
-		json_object_set_new(o, json_object_get(o, "dtype") ? "dtype" : "torch_dtype", json_string(common_dtype(x, format)));
-	const int e = o ? yk_json_save(path, o) : yoke_error_code() < 0 ? yoke_error_code() : yk_fail(YOKE_ENOMEM, "%s: no memory", path);
+		json_object_set_new(o, json_object_get(o, "dtype") ? "dtype" : "torch_dtype",
+				    json_string(common_dtype(x, format)));
+	const int e = o                     ? yk_json_save(path, o) :
+		      yoke_error_code() < 0 ? yoke_error_code() :
+					      yk_fail(YOKE_ENOMEM, "%s: no memory", path);
 	json_decref(o);
 	return e;
 }
 
 // ---- the folder ----
 
-static int write_folder(const struct yk_export *x, const struct yk_export_options *o, const char *folder)
+static int write_folder(const struct yk_export *x, const struct yk_export_options *o,
+			const char *folder)
 {
 	int e = write_config(x, o->format, folder);
 	if (e == 0)
@@ -188,7 +204,8 @@ static int publish(const char *temporary, const char *old, const char *to)
 	if (rename(temporary, to) < 0) {
 		const int reason = errno;
 		if (replaces && rename(old, to) < 0)
-			return yk_fail(YOKE_EIO, "out=%s: %s; its previous contents are in %s", to, strerror(reason), old);
+			return yk_fail(YOKE_EIO, "out=%s: %s; its previous contents are in %s", to,
+				       strerror(reason), old);
 		return yk_fail(YOKE_EIO, "out=%s: %s", to, strerror(reason));
 	}
 	return replaces ? yk_dir_remove(old) : 0;
@@ -198,9 +215,20 @@ static int publish(const char *temporary, const char *old, const char *to)
 static bool is_exported(const char *marker, const char *name)
 {
 	static const char *const names[] = {
-		"config.json", "generation_config.json", "model.safetensors", "model-*-of-*.safetensors", "model.safetensors.index.json",
-		"tokenizer.json", "tokenizer.model", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.json",
-		"merges.txt", "chat_template.jinja", "chat_template.json",
+		"config.json",
+		"generation_config.json",
+		"model.safetensors",
+		"model-*-of-*.safetensors",
+		"model.safetensors.index.json",
+		"tokenizer.json",
+		"tokenizer.model",
+		"tokenizer_config.json",
+		"special_tokens_map.json",
+		"added_tokens.json",
+		"vocab.json",
+		"merges.txt",
+		"chat_template.jinja",
+		"chat_template.json",
 	};
 	if (strcmp(marker, "config.json") != 0)
 		return !strcmp(name, marker) || !strcmp(name, "adapter_model.safetensors");
@@ -217,19 +245,24 @@ static int check_replaceable(const char *to, const char *marker)
 	int e = dir ? 0 : yk_fail(YOKE_EIO, "out=%s: %s", to, strerror(errno));
 	for (struct dirent *d; e == 0 && (d = readdir(dir));) {
 		struct stat st;
-		const bool folder = fstatat(dirfd(dir), d->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode);
+		const bool folder = fstatat(dirfd(dir), d->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+				    S_ISDIR(st.st_mode);
 		if (!strcmp(d->d_name, ".") || !strcmp(d->d_name, ".."))
 			continue;
 		if (folder || !is_exported(marker, d->d_name))
-			e = yk_fail(YOKE_EINVAL, "out=%s: holds the %s '%.80s', which would be lost; remove it or choose another name", to,
-				    folder ? "folder" : "file", d->d_name);
+			e = yk_fail(
+				YOKE_EINVAL,
+				"out=%s: holds the %s '%.80s', which would be lost; remove it or choose another name",
+				to, folder ? "folder" : "file", d->d_name);
 	}
 	if (dir)
 		closedir(dir);
 	return e;
 }
 
-int yk_export_folder(const char *to, const char *marker, int (*write)(const struct yk_export *, const struct yk_export_options *, const char *folder),
+int yk_export_folder(const char *to, const char *marker,
+		     int (*write)(const struct yk_export *, const struct yk_export_options *,
+				  const char *folder),
 		     const struct yk_export *x, const struct yk_export_options *o)
 {
 	struct stat st;
@@ -241,9 +274,14 @@ int yk_export_folder(const char *to, const char *marker, int (*write)(const stru
 	if (stat(to, &st) == 0) {
 		snprintf(name, sizeof name, "%s/%s", to, marker);
 		if (!S_ISDIR(st.st_mode) || access(name, F_OK) < 0)
-			return yk_fail(YOKE_EINVAL, "out=%s: has no %s and is not replaced; choose another name", to, marker);
+			return yk_fail(YOKE_EINVAL,
+				       "out=%s: has no %s and is not replaced; choose another name",
+				       to, marker);
 		if (yk_checkpoint_exists(to))
-			return yk_fail(YOKE_EINVAL, "out=%s: holds a run, which is not replaced; choose another name", to);
+			return yk_fail(
+				YOKE_EINVAL,
+				"out=%s: holds a run, which is not replaced; choose another name",
+				to);
 		e = check_replaceable(to, marker);
 	}
 	if (e < 0)

@@ -2,12 +2,12 @@
 // Writes recorded graphs as ONNX files: what the files of this writer share.
 //
 // A graph is copied (onnx_graph.c), decomposed until ONNX has an operator or a few for each op
-// (onnx_lower.c), and written op by op (onnx_map.c, onnx_move.c, onnx_sum.c) as messages of protocol
-// buffers (onnx_file.c).
+// (onnx_lower.c), and written op by op (onnx_map.c, onnx_move.c, onnx_sum.c) as messages of
+// protocol buffers (onnx_file.c).
 //
-// A value keeps its dtype in the file.  f16 and bf16 are computed in f32 and rounded after each op, i8
-// and u8 in i32 and wrapped, as on devices; so a reader needs operators for f32, f64, i32, i64 and bool
-// only, besides those that copy.
+// A value keeps its dtype in the file.  f16 and bf16 are computed in f32 and rounded after each op,
+// i8 and u8 in i32 and wrapped, as on devices; so a reader needs operators for f32, f64, i32, i64
+// and bool only, besides those that copy.
 #ifndef YK_ONNX_H
 #define YK_ONNX_H
 
@@ -82,8 +82,8 @@ struct yk_onnx {
 
 // ---- onnx_lower.c ----
 
-// Decomposes until the graph has only ops that are written, and merges equal nodes.  `roots`: values of
-// the graph, renumbered.
+// Decomposes until the graph has only ops that are written, and merges equal nodes.  `roots`:
+// values of the graph, renumbered.
 int yk_onnx_lower(struct yk_onnx *, size_t n, yk_id *roots);
 // Appends a LEAF for constant number i.
 yk_id yk_onnx_leaf(struct yk_graph *, int64_t i, const struct yk_value *);
@@ -115,8 +115,8 @@ struct yk_onnx_attr {
 	{ \
 		.name = key, .kind = YK_ONNX_INTS, .i = n, .ints = list \
 	}
-// Writes a node and returns the name of its result, or NULL after an error; operands may be NULL after
-// an error, and "" if they are absent.
+// Writes a node and returns the name of its result, or NULL after an error; operands may be NULL
+// after an error, and "" if they are absent.
 const char *yk_onnx_node(struct yk_onnx *, const char *op, uint32_t nin, const char *const *in,
 			 uint32_t nattr, const struct yk_onnx_attr *);
 // The same with nout results, of which those named "" are absent; out gets their names.
@@ -139,8 +139,8 @@ static inline const char *yk_onnx_3(struct yk_onnx *e, const char *op, const cha
 // Writes a node that gives a value another name.
 void yk_onnx_alias(struct yk_onnx *, const char *from, const char *to);
 const char *yk_onnx_cast(struct yk_onnx *, const char *x, int from, int to);
-// Constants without axes, and of one axis of i64; equal ones are written once.  A number of an integer
-// type is an integer in its range.
+// Constants without axes, and of one axis of i64; equal ones are written once.  A number of an
+// integer type is an integer in its range.
 const char *yk_onnx_number(struct yk_onnx *, int type, double value);
 const char *yk_onnx_integer(struct yk_onnx *, int type, int64_t value);
 const char *yk_onnx_ints(struct yk_onnx *, int64_t n, const int64_t *v);
@@ -175,7 +175,8 @@ int yk_onnx_wide_type(int dtype);                  // that type
 // Names a value that was computed in that type.
 void yk_onnx_set_wide(struct yk_onnx *, yk_id, const char *name);
 void yk_onnx_set(struct yk_onnx *, yk_id, const char *name);
-// A value of these dims, all elements equal, of a dtype; `number`: a constant of the type it is computed in.
+// A value of these dims, all elements equal, of a dtype; `number`: a constant of the type it is
+// computed in.
 const char *yk_onnx_full(struct yk_onnx *, int dtype, int rank, const int64_t *dims,
 			 const char *number);
 const char *yk_onnx_reshape(struct yk_onnx *, const char *x, int rank, const int64_t *dims);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The file of an ONNX model: nodes with attributes, constants inside or beside it, and the model itself.
-// Numbers of fields are those of onnx.proto3.
+// The file of an ONNX model: nodes with attributes, constants inside or beside it, and the model
+// itself. Numbers of fields are those of onnx.proto3.
 #include "config.h"
 
 #include "export/onnx.h"
@@ -56,8 +56,8 @@ const char *yk_onnx_unique(struct yk_onnx *e, const char *wanted)
 	return name || e->err ? name : no_memory(e);
 }
 
-// Constants that were written are found again by a key, which is no name: it begins with a space.  Its
-// entry is the key, then the name.
+// Constants that were written are found again by a key, which is no name: it begins with a space.
+// Its entry is the key, then the name.
 static const char *find_key(const struct yk_onnx *e, const char *key)
 {
 	const struct yk_onnx_name *entry = yk_onnx_names_find(&e->names, key);
@@ -95,7 +95,8 @@ int yk_onnx_constant_new(struct yk_onnx *e, const char *name, int type, int rank
 	return (int)e->constants++;
 }
 
-// key: what equal constants are found by, with a space before the name that the first one gets; NULL: none.
+// key: what equal constants are found by, with a space before the name that the first one gets;
+// NULL: none.
 static const char *small(struct yk_onnx *e, const char *key, int type, int rank,
 			 const int64_t *dims, const void *data)
 {

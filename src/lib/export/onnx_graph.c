@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// yoke_onnx_write: copies what the outputs need of the recorded graph, from the inputs on, and writes it.
-// Values that no input changes are constants: leaves are written as they are, and small results computed
-// from them are evaluated.
+// yoke_onnx_write: copies what the outputs need of the recorded graph, from the inputs on, and
+// writes it. Values that no input changes are constants: leaves are written as they are, and small
+// results computed from them are evaluated.
 #include "config.h"
 
 #include <inttypes.h>
@@ -17,7 +17,8 @@
 #include "graph/op.h"
 #include "yoke-model.h"
 
-// Larger results of constants are computed by the reader; a view of a weight is no second copy of it.
+// Larger results of constants are computed by the reader; a view of a weight is no second copy of
+// it.
 enum { MAX_FOLDED = 1 << 20 };
 // Readers refuse messages of 2 GB; names and nodes are below the rest.
 static const uint64_t max_inside = UINT64_C(1) << 31, for_nodes = UINT64_C(1) << 26;

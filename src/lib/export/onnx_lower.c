@@ -105,8 +105,8 @@ yk_id yk_onnx_leaf(struct yk_graph *g, int64_t i, const struct yk_value *v)
 	return yk_append_as(g, &c, 1, v, &id) < 0 ? YK_BAD : id;
 }
 
-// The numbers of quantized constant rows, as another constant; f16 and bf16 keep their bits.  YK_NIL: w
-// is computed.
+// The numbers of quantized constant rows, as another constant; f16 and bf16 keep their bits.
+// YK_NIL: w is computed.
 static yk_id numbers_of(struct yk_onnx *e, struct yk_graph *g, yk_id w, const union yoke_attr *attr)
 {
 	const struct yk_node *maker = yk_maker(g, w);
@@ -228,7 +228,8 @@ static bool is_equal(const struct yk_graph *g, const struct yk_node *a, const st
 	bool same = a->op == b->op && a->list == b->list && a->nin == b->nin &&
 		    a->nattr == b->nattr && a->nout == b->nout &&
 		    !memcmp(yk_ins(g, a), yk_ins(g, b), a->nin * sizeof(yk_id)) &&
-		    (!a->nattr || !memcmp(yk_attrs(g, a), yk_attrs(g, b), a->nattr * sizeof(union yoke_attr)));
+		    (!a->nattr ||
+		     !memcmp(yk_attrs(g, a), yk_attrs(g, b), a->nattr * sizeof(union yoke_attr)));
 	for (uint32_t i = 0; i < a->nout && same; i++)
 		same = yk_same_shape(&g->value[a->out + i], &g->value[b->out + i]) &&
 		       g->value[a->out + i].dtype == g->value[b->out + i].dtype;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elementwise ops as ONNX operators.  Where the definitions differ (quotients of integers, shifts, casts
-// from floating point), more operators make the result that of yoke.
+// Elementwise ops as ONNX operators.  Where the definitions differ (quotients of integers, shifts,
+// casts from floating point), more operators make the result that of yoke.
 #include "config.h"
 
 #include "export/onnx.h"
@@ -64,8 +64,8 @@ static const char *shift(const struct map *m, bool left)
 	const struct yk_onnx_attr direction = YK_ONNX_S("direction", left ? "LEFT" : "RIGHT");
 	const char *inside = yk_onnx_2(e, "And", yk_onnx_2(e, "GreaterOrEqual", m->b, number(m, 0)),
 				       yk_onnx_2(e, "Less", m->b, number(m, m->bits)));
-	// to the right, a negative a as the complement of its complement; by too many bits, by so many
-	// that only its sign is left
+	// to the right, a negative a as the complement of its complement; by too many bits, by so
+	// many that only its sign is left
 	const char *negative = left ? NULL : yk_onnx_2(e, "Less", m->a, number(m, 0));
 	const char *a = left ? m->a : where(m, negative, yk_onnx_1(e, "BitwiseNot", m->a), m->a);
 	const char *by = where(m, inside, m->b, number(m, left ? 0 : m->bits - m->is_signed));
@@ -98,9 +98,9 @@ static const char *whole(const struct map *m, int op)
 
 // ---- floating point ----
 
-// log(1 + x) = log(u) x / (u - 1), u = 1 + x rounded; exp(x) - 1 = (u - 1) x / log(u), u = exp(x): the
-// errors of both factors cancel (Kahan; Higham 2002, 1.14.1).  From |x| = 1 on, u - 1 loses no digits, and
-// where u is 0, subnormal or near the largest number, the quotient is not 1.
+// log(1 + x) = log(u) x / (u - 1), u = 1 + x rounded; exp(x) - 1 = (u - 1) x / log(u), u = exp(x):
+// the errors of both factors cancel (Kahan; Higham 2002, 1.14.1).  From |x| = 1 on, u - 1 loses no
+// digits, and where u is 0, subnormal or near the largest number, the quotient is not 1.
 static const char *log1p_of(const struct map *m)
 {
 	struct yk_onnx *e = m->e;

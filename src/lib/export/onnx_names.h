@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names of an ONNX file: a hash table that makes them valid and unique and holds what is known about each.
+// Names of an ONNX file: a hash table that makes them valid and unique and holds what is known
+// about each.
 #ifndef YK_ONNX_NAMES_H
 #define YK_ONNX_NAMES_H
 
@@ -23,7 +24,8 @@ struct yk_onnx_names {
 
 // Valid names have at most 300 bytes of UTF-8, without white space or control characters.
 enum { YK_ONNX_NAME = 301 };
-// Makes a name valid: other bytes become '_', more bytes are cut off, and an empty name is "unnamed".
+// Makes a name valid: other bytes become '_', more bytes are cut off, and an empty name is
+// "unnamed".
 void yk_onnx_clean(const char *name, char to[YK_ONNX_NAME]);
 
 bool yk_onnx_is_utf8(const char *);

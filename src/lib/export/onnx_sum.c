@@ -296,7 +296,8 @@ static void conv(struct yk_onnx *e, const struct yk_node *n)
 	yk_onnx_set_wide(e, n->out, yk_onnx_node(e, "Conv", 2, x, 5, is.attr));
 }
 
-// The windows' sums do not reach what hi left out of the result's end, so it is implied by the sizes.
+// The windows' sums do not reach what hi left out of the result's end, so it is implied by the
+// sizes.
 static void conv_transposed(struct yk_onnx *e, const struct yk_node *n)
 {
 	const yk_id *in = yk_ins(&e->g, n);

@@ -35,7 +35,9 @@ int yoke_model_save_adapter(const yoke_model *m, const char *folder, int overwri
 	if (!m || !folder)
 		return yk_fail(YOKE_EINVAL, "model_save_adapter: an argument is NULL");
 	const struct yk_export_options o = { .overwrite = overwrite };
-	struct yk_export x = { .path = m->path, .base = m->is.base, .read = m->is.family, .shape = m->is.net->shape };
+	struct yk_export x = {
+		.path = m->path, .base = m->is.base, .read = m->is.family, .shape = m->is.net->shape
+	};
 	int e = m->is.net->adapters ?
 			yk_export_target(m->path, folder, o.overwrite) :
 			yk_fail(YOKE_EINVAL, "model_save_adapter: %s has no adapters", m->path);

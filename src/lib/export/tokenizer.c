@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The tokenizer of an exported model as keys of a GGUF file.
 //
-// GGUF names the rule that splits text into words (tokenizer.ggml.pre) instead of stating it.  The name is
-// found by comparison: a tokenizer with each known name encodes a sample text, and must give the ids of
-// the model's own tokenizer.
+// GGUF names the rule that splits text into words (tokenizer.ggml.pre) instead of stating it.  The
+// name is found by comparison: a tokenizer with each known name encodes a sample text, and must
+// give the ids of the model's own tokenizer.
 #include "config.h"
 
 #include "export/tokenizer.h"
@@ -41,7 +41,8 @@ static int no_memory(const char *path)
 	return yk_fail(YOKE_ENOMEM, "%s: no memory for a tokenizer", path);
 }
 
-static int make_tables(struct yk_export_tables *b, size_t tokens, size_t merges, bool scores, const char *path)
+static int make_tables(struct yk_export_tables *b, size_t tokens, size_t merges, bool scores,
+		       const char *path)
 {
 	b->token = calloc(tokens + 1, sizeof *b->token);
 	b->type = calloc(tokens + 1, sizeof *b->type);
@@ -50,9 +51,23 @@ static int make_tables(struct yk_export_tables *b, size_t tokens, size_t merges,
 	if (!b->token || !b->type || !b->merge || (scores && !b->score))
 		return no_memory(path);
 	b->is = (struct yk_gguf_tokenizer){
-		.tokens = b->token, .count = tokens, .scores = b->score, .token_type = b->type, .merges = b->merge, .merge_count = merges,
-		.bos = -1, .eos = -1, .eot = -1, .pad = -1, .unknown = -1, .separator = -1, .cls = -1, .add_bos = -1, .add_eos = -1,
-		.add_space_prefix = -1, .remove_extra_spaces = -1,
+		.tokens = b->token,
+		.count = tokens,
+		.scores = b->score,
+		.token_type = b->type,
+		.merges = b->merge,
+		.merge_count = merges,
+		.bos = -1,
+		.eos = -1,
+		.eot = -1,
+		.pad = -1,
+		.unknown = -1,
+		.separator = -1,
+		.cls = -1,
+		.add_bos = -1,
+		.add_eos = -1,
+		.add_space_prefix = -1,
+		.remove_extra_spaces = -1,
 	};
 	return 0;
 }
@@ -76,10 +91,12 @@ static struct yk_merge *ranked(const struct yk_token_model *m, size_t *n)
 	return list;
 }
 
-static int add_merges(const yoke_tokenizer *t, const struct yk_merge *list, size_t n, struct yk_export_tables *b)
+static int add_merges(const yoke_tokenizer *t, const struct yk_merge *list, size_t n,
+		      struct yk_export_tables *b)
 {
 	for (size_t i = 0; i < n; i++) {
-		const struct yk_token *left = &t->vocab.token[list[i].pair >> 32], *right = &t->vocab.token[list[i].pair & UINT32_MAX];
+		const struct yk_token *left = &t->vocab.token[list[i].pair >> 32],
+				      *right = &t->vocab.token[list[i].pair & UINT32_MAX];
 		char *text = yk_arena_alloc(&b->arena, (size_t)left->n + right->n + 1);
 		if (!text)
 			return no_memory(t->name);
@@ -179,8 +196,10 @@ static bool prepends(const yoke_tokenizer *t)
 	return t->spm.on ? t->spm.dummy : has_step(&t->normalizer, YK_PREPEND);
 }
 
-// The tokens that the model has.  Added tokens may be more, which training of others added and then did not use.
-static int check_count(const yoke_tokenizer *t, const struct yk_merge *list, size_t merges, int64_t vocab)
+// The tokens that the model has.  Added tokens may be more, which training of others added and then
+// did not use.
+static int check_count(const yoke_tokenizer *t, const struct yk_merge *list, size_t merges,
+		       int64_t vocab)
 {
 	size_t beyond = 0, added = 0;
 	bool used = t->bos >= vocab || t->model.unknown >= vocab;
@@ -189,15 +208,19 @@ static int check_count(const yoke_tokenizer *t, const struct yk_merge *list, siz
 	for (size_t i = 0; i < t->added.count; i++)
 		added += t->added.token[i].id >= vocab;
 	for (size_t i = 0; i < merges; i++)
-		used |= (int64_t)(list[i].pair >> 32) >= vocab || (int64_t)(list[i].pair & UINT32_MAX) >= vocab || list[i].to >= vocab;
+		used |= (int64_t)(list[i].pair >> 32) >= vocab ||
+			(int64_t)(list[i].pair & UINT32_MAX) >= vocab || list[i].to >= vocab;
 	for (size_t i = 0; i < t->before.n; i++)
 		used |= t->before.id[i] >= vocab;
 	for (size_t i = 0; i < t->after.n; i++)
 		used |= t->after.id[i] >= vocab;
 	if (beyond > added || used)
-		return yk_fail(YOKE_EINVAL, "%s: has %zu tokens, but the model %" PRId64, t->name, t->vocab.count, vocab);
+		return yk_fail(YOKE_EINVAL, "%s: has %zu tokens, but the model %" PRId64, t->name,
+			       t->vocab.count, vocab);
 	if (beyond)
-		yk_warn("export", "%s: %zu added tokens have ids that the model does not have; they are omitted", t->name, beyond);
+		yk_warn("export",
+			"%s: %zu added tokens have ids that the model does not have; they are omitted",
+			t->name, beyond);
 	return 0;
 }
 
@@ -207,7 +230,10 @@ static int tables_of(const yoke_tokenizer *t, int64_t vocab, struct yk_export_ta
 	const bool pieces = !bytes && ((t->model.kind == YK_BPE && t->model.fallback) || t->spm.on);
 	size_t n;
 	if (!bytes && !pieces)
-		return yk_fail(YOKE_EINVAL, "%s: GGUF has no tokenizer of this kind; byte-level BPE and SentencePiece can be written", t->name);
+		return yk_fail(
+			YOKE_EINVAL,
+			"%s: GGUF has no tokenizer of this kind; byte-level BPE and SentencePiece can be written",
+			t->name);
 	struct yk_merge *list = ranked(&t->model, &n);
 	int e = list ? check_count(t, list, n, vocab) : no_memory(t->name);
 	if (e == 0)
@@ -225,7 +251,9 @@ static int tables_of(const yoke_tokenizer *t, int64_t vocab, struct yk_export_ta
 	b->is.pre = bytes ? NULL : "default";
 	set_ids(t, &b->is);
 	if (bytes && has_step(&t->normalizer, YK_FORM))
-		yk_warn("export", "%s: GGUF files name no normal form of Unicode; text must be in it already", t->name);
+		yk_warn("export",
+			"%s: GGUF files name no normal form of Unicode; text must be in it already",
+			t->name);
 	if (pieces) {
 		b->is.add_space_prefix = prepends(t);
 		b->is.remove_extra_spaces = t->spm.on && t->spm.squeeze ? 1 : -1;
@@ -240,9 +268,12 @@ static bool same_ids(const yoke_tokenizer *t, const struct yk_gguf_tokenizer *g)
 	yoke_tokenizer *other = yk_tokenizer_gguf(g, "the written tokenizer");
 	int32_t *a = NULL, *b = NULL;
 	size_t n = 0, m = 0;
-	const bool same = other && yoke_tokenizer_encode(t, sample, sizeof sample - 1, YOKE_TOKENIZER_ADD, &a, &n) == 0 &&
-			  yoke_tokenizer_encode(other, sample, sizeof sample - 1, YOKE_TOKENIZER_ADD, &b, &m) == 0 && n == m &&
-			  !memcmp(a, b, n * sizeof *a);
+	const bool same = other &&
+			  yoke_tokenizer_encode(t, sample, sizeof sample - 1, YOKE_TOKENIZER_ADD,
+						&a, &n) == 0 &&
+			  yoke_tokenizer_encode(other, sample, sizeof sample - 1,
+						YOKE_TOKENIZER_ADD, &b, &m) == 0 &&
+			  n == m && !memcmp(a, b, n * sizeof *a);
 	yoke_error_clear(); // a name that does not fit is no error
 	free(a);
 	free(b);
@@ -255,8 +286,12 @@ static int choose_pre(const yoke_tokenizer *t, const char *given, struct yk_expo
 	char *names = yk_arena_strdup(&b->arena, yk_tokenizer_pre_names()), *save = NULL;
 	if (given || b->is.pre) {
 		b->is.pre = given ? given : b->is.pre;
-		return given || same_ids(t, &b->is) ? 0 : yk_fail(YOKE_EINVAL, "%s: GGUF cannot express this tokenizer: a sample text gets other "
-							   "ids", t->name);
+		return given || same_ids(t, &b->is) ?
+			       0 :
+			       yk_fail(YOKE_EINVAL,
+				       "%s: GGUF cannot express this tokenizer: a sample text gets other "
+				       "ids",
+				       t->name);
 	}
 	if (!names)
 		return no_memory(t->name);
@@ -265,8 +300,10 @@ static int choose_pre(const yoke_tokenizer *t, const char *given, struct yk_expo
 		if (same_ids(t, &b->is))
 			return 0;
 	}
-	return yk_fail(YOKE_EINVAL, "%s: no known rule splits text into words as this tokenizer does; give pre=NAME, one of %s", t->name,
-		       yk_tokenizer_pre_names());
+	return yk_fail(
+		YOKE_EINVAL,
+		"%s: no known rule splits text into words as this tokenizer does; give pre=NAME, one of %s",
+		t->name, yk_tokenizer_pre_names());
 }
 
 // ---- yoke's own tokenizers ----
@@ -321,14 +358,16 @@ static void put_flag(struct yk_gguf_writer *w, const char *key, int flag)
 		yk_gguf_put_bool(w, key, flag);
 }
 
-static void put_strings(struct yk_gguf_writer *w, const char *key, size_t n, const struct yk_gguf_string *list)
+static void put_strings(struct yk_gguf_writer *w, const char *key, size_t n,
+			const struct yk_gguf_string *list)
 {
 	yk_gguf_put_strings(w, key, n);
 	for (size_t i = 0; i < n; i++)
 		yk_gguf_put_element(w, list[i].s, list[i].n);
 }
 
-static void put_all(struct yk_gguf_writer *w, const yoke_tokenizer *t, const struct yk_gguf_tokenizer *g)
+static void put_all(struct yk_gguf_writer *w, const yoke_tokenizer *t,
+		    const struct yk_gguf_tokenizer *g)
 {
 	put_string(w, "tokenizer.ggml.model", g->model);
 	put_string(w, "tokenizer.ggml.pre", g->pre);
@@ -365,7 +404,8 @@ int yk_export_tokenizer_gguf(const struct yk_export *x, const char *pre, struct 
 	if (e > 0) {
 		put_all(w, x->tokenizer, &b.is);
 	} else if (e == 0) {
-		yk_warn("export", "%s: GGUF has no tokenizer of this kind; the file has none", x->path);
+		yk_warn("export", "%s: GGUF has no tokenizer of this kind; the file has none",
+			x->path);
 		put_string(w, "tokenizer.ggml.model", "none");
 	}
 	yk_export_tables_fini(&b);

@@ -25,7 +25,8 @@ static int save(const char *folder, const char *name, json_t *o)
 {
 	char path[4096];
 	snprintf(path, sizeof path, "%s/%s", folder, name);
-	const int e = o ? yk_json_save(path, o) : yk_fail(YOKE_ENOMEM, "%s: no memory, or text that is not UTF-8", path);
+	const int e = o ? yk_json_save(path, o) :
+			  yk_fail(YOKE_ENOMEM, "%s: no memory, or text that is not UTF-8", path);
 	json_decref(o);
 	return e;
 }
@@ -35,8 +36,16 @@ static int save(const char *folder, const char *name, json_t *o)
 static int copy_files(const char *from, const char *to)
 {
 	static const char *const names[] = {
-		"tokenizer.json", "tokenizer.model", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.json",
-		"merges.txt", "chat_template.jinja", "chat_template.json", "generation_config.json",
+		"tokenizer.json",
+		"tokenizer.model",
+		"tokenizer_config.json",
+		"special_tokens_map.json",
+		"added_tokens.json",
+		"vocab.json",
+		"merges.txt",
+		"chat_template.jinja",
+		"chat_template.json",
+		"generation_config.json",
 	};
 	int e = 0;
 	for (size_t i = 0; i < sizeof names / sizeof *names && e == 0; i++) {
@@ -68,9 +77,12 @@ static json_t *added_tokens(const struct yk_gguf_tokenizer *g)
 	for (size_t i = 0; i < g->count; i++) {
 		const int type = g->token_type ? g->token_type[i] : YK_PIECE_NORMAL;
 		if (type == YK_PIECE_CONTROL || type == YK_PIECE_USER)
-			json_array_append_new(list, json_pack("{s:I, s:o, s:b, s:b, s:b, s:b, s:b}", "id", (json_int_t)i, "content",
-							      text_of(&g->tokens[i]), "single_word", 0, "lstrip", 0, "rstrip", 0,
-							      "normalized", 0, "special", type == YK_PIECE_CONTROL));
+			json_array_append_new(list,
+					      json_pack("{s:I, s:o, s:b, s:b, s:b, s:b, s:b}", "id",
+							(json_int_t)i, "content",
+							text_of(&g->tokens[i]), "single_word", 0,
+							"lstrip", 0, "rstrip", 0, "normalized", 0,
+							"special", type == YK_PIECE_CONTROL));
 	}
 	return list;
 }
@@ -80,10 +92,12 @@ static json_t *pre_tokenizer(const char *pre, bool *whole)
 	json_t *list = json_array();
 	const char *pattern;
 	for (int i = 0; (pattern = yk_tokenizer_pre_pattern(pre, i, whole)); i++)
-		json_array_append_new(list, json_pack("{s:s, s:{s:s}, s:s, s:b}", "type", "Split", "pattern", "Regex", pattern, "behavior",
+		json_array_append_new(list, json_pack("{s:s, s:{s:s}, s:s, s:b}", "type", "Split",
+						      "pattern", "Regex", pattern, "behavior",
 						      "Isolated", "invert", 0));
-	json_array_append_new(list, json_pack("{s:s, s:b, s:b, s:b}", "type", "ByteLevel", "add_prefix_space", 0, "trim_offsets", 1,
-					      "use_regex", 0));
+	json_array_append_new(list,
+			      json_pack("{s:s, s:b, s:b, s:b}", "type", "ByteLevel",
+					"add_prefix_space", 0, "trim_offsets", 1, "use_regex", 0));
 	return json_pack("{s:s, s:o}", "type", "Sequence", "pretokenizers", list);
 }
 
@@ -101,27 +115,36 @@ static json_t *post_processor(const struct yk_gguf_tokenizer *g, const yoke_toke
 	for (int k = 0; k < 2; k++) {
 		for (size_t i = 0; i < ids[k]->n; i++) {
 			const int32_t id = ids[k]->id[i];
-			json_t *entry = json_pack("{s:{s:o, s:i}}", "SpecialToken", "id", text_of(&g->tokens[id]), "type_id", 0);
+			json_t *entry = json_pack("{s:{s:o, s:i}}", "SpecialToken", "id",
+						  text_of(&g->tokens[id]), "type_id", 0);
 			json_array_append(single, entry);
 			json_array_append_new(pair, entry);
 			json_t *name = text_of(&g->tokens[id]);
 			json_object_set_new(special, json_string_value(name),
-					    json_pack("{s:O, s:[i], s:[O]}", "id", name, "ids", id, "tokens", name));
+					    json_pack("{s:O, s:[i], s:[O]}", "id", name, "ids", id,
+						      "tokens", name));
 			json_decref(name);
 		}
 		if (k == 0) {
-			json_array_append_new(single, json_pack("{s:{s:s, s:i}}", "Sequence", "id", "A", "type_id", 0));
-			json_array_append_new(pair, json_pack("{s:{s:s, s:i}}", "Sequence", "id", "A", "type_id", 0));
-			json_array_append_new(pair, json_pack("{s:{s:s, s:i}}", "Sequence", "id", "B", "type_id", 1));
+			json_array_append_new(single, json_pack("{s:{s:s, s:i}}", "Sequence", "id",
+								"A", "type_id", 0));
+			json_array_append_new(pair, json_pack("{s:{s:s, s:i}}", "Sequence", "id",
+							      "A", "type_id", 0));
+			json_array_append_new(pair, json_pack("{s:{s:s, s:i}}", "Sequence", "id",
+							      "B", "type_id", 1));
 		}
 	}
-	return json_pack("{s:s, s:o, s:o, s:o}", "type", "TemplateProcessing", "single", single, "pair", pair, "special_tokens", special);
+	return json_pack("{s:s, s:o, s:o, s:o}", "type", "TemplateProcessing", "single", single,
+			 "pair", pair, "special_tokens", special);
 }
 
-static json_t *tokenizer_json(json_t *added, json_t *pre, json_t *post, json_t *decoder, json_t *model)
+static json_t *tokenizer_json(json_t *added, json_t *pre, json_t *post, json_t *decoder,
+			      json_t *model)
 {
-	json_t *o = json_pack("{s:s, s:n, s:n, s:o, s:n, s:o, s:o, s:o, s:o}", "version", "1.0", "truncation", "padding", "added_tokens",
-			      added, "normalizer", "pre_tokenizer", pre, "post_processor", post, "decoder", decoder, "model", model);
+	json_t *o = json_pack("{s:s, s:n, s:n, s:o, s:n, s:o, s:o, s:o, s:o}", "version", "1.0",
+			      "truncation", "padding", "added_tokens", added, "normalizer",
+			      "pre_tokenizer", pre, "post_processor", post, "decoder", decoder,
+			      "model", model);
 	return o;
 }
 
@@ -130,15 +153,19 @@ static json_t *byte_level(const struct yk_gguf_tokenizer *g, const yoke_tokenize
 	json_t *vocab = json_object(), *merges = json_array();
 	bool whole = false;
 	for (size_t i = 0; i < g->count; i++)
-		vocab = yk_json_with(vocab, g->tokens[i].s, g->tokens[i].n, json_integer((json_int_t)i));
+		vocab = yk_json_with(vocab, g->tokens[i].s, g->tokens[i].n,
+				     json_integer((json_int_t)i));
 	for (size_t i = 0; i < g->merge_count; i++)
 		json_array_append_new(merges, text_of(&g->merges[i]));
 	json_t *pre = pre_tokenizer(g->pre, &whole);
-	json_t *model = json_pack("{s:s, s:n, s:n, s:n, s:n, s:b, s:b, s:b, s:o, s:o}", "type", "BPE", "dropout", "unk_token",
-				  "continuing_subword_prefix", "end_of_word_suffix", "fuse_unk", 0, "byte_fallback", 0, "ignore_merges",
-				  whole, "vocab", vocab, "merges", merges);
-	json_t *decoder = json_pack("{s:s, s:b, s:b, s:b}", "type", "ByteLevel", "add_prefix_space", 0, "trim_offsets", 1, "use_regex", 1);
-	return tokenizer_json(added_tokens(g), pre, t ? post_processor(g, t) : json_null(), decoder, model);
+	json_t *model = json_pack("{s:s, s:n, s:n, s:n, s:n, s:b, s:b, s:b, s:o, s:o}", "type",
+				  "BPE", "dropout", "unk_token", "continuing_subword_prefix",
+				  "end_of_word_suffix", "fuse_unk", 0, "byte_fallback", 0,
+				  "ignore_merges", whole, "vocab", vocab, "merges", merges);
+	json_t *decoder = json_pack("{s:s, s:b, s:b, s:b}", "type", "ByteLevel", "add_prefix_space",
+				    0, "trim_offsets", 1, "use_regex", 1);
+	return tokenizer_json(added_tokens(g), pre, t ? post_processor(g, t) : json_null(), decoder,
+			      model);
 }
 
 // ---- tokenizer.model ----
@@ -176,7 +203,8 @@ static int write_spm(const struct yk_gguf_tokenizer *g, const yoke_tokenizer *t,
 	yk_wire_int(&inner, 5, t->spm.escape);
 	yk_wire_bytes(&w, 3, inner.at, inner.n);
 	snprintf(path, sizeof path, "%s/tokenizer.model", folder);
-	const int e = w.failed || inner.failed ? yk_fail(YOKE_ENOMEM, "%s: no memory", path) : yk_file_write(path, w.at, w.n);
+	const int e = w.failed || inner.failed ? yk_fail(YOKE_ENOMEM, "%s: no memory", path) :
+						 yk_file_write(path, w.at, w.n);
 	yk_wire_fini(&inner);
 	yk_wire_fini(&w);
 	return e;
@@ -195,8 +223,10 @@ static int write_configs(const yoke_tokenizer *t, bool pieces, const char *folde
 {
 	const int32_t *eos = NULL;
 	const int ends = yoke_tokenizer_eos(t, &eos);
-	json_t *o = json_pack("{s:s, s:b, s:b, s:b}", "tokenizer_class", pieces ? "LlamaTokenizer" : "PreTrainedTokenizerFast",
-			      "add_bos_token", t->before.n > 0, "add_eos_token", t->after.n > 0, "clean_up_tokenization_spaces", 0);
+	json_t *o = json_pack("{s:s, s:b, s:b, s:b}", "tokenizer_class",
+			      pieces ? "LlamaTokenizer" : "PreTrainedTokenizerFast",
+			      "add_bos_token", t->before.n > 0, "add_eos_token", t->after.n > 0,
+			      "clean_up_tokenization_spaces", 0);
 	set_token(o, "bos_token", t, t->bos);
 	set_token(o, "eos_token", t, ends > 0 ? eos[0] : -1);
 	set_token(o, "pad_token", t, t->pad);
@@ -235,8 +265,11 @@ static int write_published(void *arg, const struct yk_gguf_tokenizer *g)
 	const bool pieces = t->spm.on;
 	int e;
 	if (!pieces && strcmp(g->model, "gpt2"))
-		return yk_fail(YOKE_EINVAL, "%s: a tokenizer of kind '%.40s' cannot be written to a folder", to->x->path, g->model);
-	e = pieces ? write_spm(g, t, to->folder) : save(to->folder, "tokenizer.json", byte_level(g, t));
+		return yk_fail(YOKE_EINVAL,
+			       "%s: a tokenizer of kind '%.40s' cannot be written to a folder",
+			       to->x->path, g->model);
+	e = pieces ? write_spm(g, t, to->folder) :
+		     save(to->folder, "tokenizer.json", byte_level(g, t));
 	return e == 0 ? write_configs(t, pieces, to->folder) : e;
 }
 
@@ -251,7 +284,8 @@ static int write_words(const struct yk_export *x, const char *folder)
 	json_t *model = yk_run_words(t);
 	yk_tokenizer_free(t);
 	return save(folder, "tokenizer.json",
-		    tokenizer_json(json_array(), json_pack("{s:s}", "type", "WhitespaceSplit"), json_null(), json_null(), model));
+		    tokenizer_json(json_array(), json_pack("{s:s}", "type", "WhitespaceSplit"),
+				   json_null(), json_null(), model));
 }
 
 static int write_own(const struct yk_export *x, const char *folder)
@@ -267,7 +301,9 @@ static int write_own(const struct yk_export *x, const char *folder)
 		return e; // token ids of another program
 	yk_export_tables_fini(&b);
 	return e == 0 ? save(folder, "tokenizer_config.json",
-			     json_pack("{s:s, s:b}", "tokenizer_class", "PreTrainedTokenizerFast", "clean_up_tokenization_spaces", 0)) : e;
+			     json_pack("{s:s, s:b}", "tokenizer_class", "PreTrainedTokenizerFast",
+				       "clean_up_tokenization_spaces", 0)) :
+			e;
 }
 
 // Writes the published tokenizer that a run keeps in its folder.

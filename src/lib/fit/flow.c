@@ -13,8 +13,9 @@
 
 int64_t yk_flow_channels(const yoke_pipeline *p, int base)
 {
-	return base == 0 ? p->channels : base < YK_BASE_INPUT ? p->node[base - 1].channels :
-							      p->node[base - YK_BASE_INPUT].channels_in;
+	return base == 0            ? p->channels :
+	       base < YK_BASE_INPUT ? p->node[base - 1].channels :
+				      p->node[base - YK_BASE_INPUT].channels_in;
 }
 
 // ---- requested statistics ----
@@ -40,15 +41,18 @@ void yk_flow_plan(struct yk_flows *f, const yoke_pipeline *p)
 			in.diagonal = true;
 		const bool own = p->each || (wants & YOKE_WANTS_EXTREMES && !in.diagonal);
 		f->in[i] = in;
-		f->base[i] = own && n->in.count == 1 && n->in.from[0] < 0 ? 0 : own ? YK_BASE_INPUT + i : in.base;
+		f->base[i] = own && n->in.count == 1 && n->in.from[0] < 0 ? 0 :
+			     own ? YK_BASE_INPUT + i :
+			     in.base;
 		if (wants) {
 			int *to = &f->wants[f->base[i]];
 			*to |= wants;
 			if (f->base[i] == in.base && !in.diagonal && wants & YOKE_WANTS_VARIANCE)
 				*to |= YOKE_WANTS_COVARIANCE;
 		}
-		f->out[i] = n->type->affine ? (struct yk_flow){ in.base, in.diagonal && n->type->diagonal } :
-					      (struct yk_flow){ 1 + i, true };
+		f->out[i] = n->type->affine ?
+				    (struct yk_flow){ in.base, in.diagonal && n->type->diagonal } :
+				    (struct yk_flow){ 1 + i, true };
 	}
 }
 
@@ -78,7 +82,9 @@ static int affine_new(struct yk_affine *to, int64_t rows, int64_t cols)
 	to->cols = cols;
 	to->a = calloc((size_t)(rows * cols + rows), sizeof *to->a);
 	to->t = to->a + rows * cols;
-	return to->a ? 0 : yk_fail(YOKE_ENOMEM, "pipeline_fit: no memory for %lld x %lld", (long long)rows, (long long)cols);
+	return to->a ? 0 :
+		       yk_fail(YOKE_ENOMEM, "pipeline_fit: no memory for %lld x %lld",
+			       (long long)rows, (long long)cols);
 }
 
 // to = the affine map of x followed by the node's (a, t).
@@ -108,7 +114,8 @@ static int compose(const struct yk_fit_node *n, const struct yk_affine *x, struc
 
 // Composes all nodes up to this one whose values are affine in `base`; several inputs are
 // concatenated.
-static int affine_in(const struct yk_flows *f, const yoke_pipeline *p, int node, int base, struct yk_affine *to)
+static int affine_in(const struct yk_flows *f, const yoke_pipeline *p, int node, int base,
+		     struct yk_affine *to)
 {
 	const int64_t cols = yk_flow_channels(p, base);
 	struct yk_affine out[YK_NODES] = { { 0 } };
@@ -125,11 +132,13 @@ static int affine_in(const struct yk_flows *f, const yoke_pipeline *p, int node,
 			const int from = n->in.from[k];
 			const int64_t rows = from < 0 ? p->channels : p->node[from].channels;
 			if (from >= 0 && out[from].a) {
-				memcpy(in.a + row * cols, out[from].a, (size_t)(rows * cols) * sizeof *in.a);
+				memcpy(in.a + row * cols, out[from].a,
+				       (size_t)(rows * cols) * sizeof *in.a);
 				memcpy(in.t + row, out[from].t, (size_t)rows * sizeof *in.t);
 			} else { // it is the base
 				for (int64_t r = 0; r < rows; r++)
-					in.a[(row + r) * cols + r + (base >= YK_BASE_INPUT ? row : 0)] = 1;
+					in.a[(row + r) * cols + r +
+					     (base >= YK_BASE_INPUT ? row : 0)] = 1;
 			}
 			row += rows;
 		}
@@ -163,11 +172,13 @@ int yk_flow_value(const struct yk_flows *f, const yoke_pipeline *p, int node, st
 
 yoke_tensor *yk_base_value(yoke_pipeline *p, struct yk_values *v, int base)
 {
-	return base == 0 ? v->stream : base < YK_BASE_INPUT ? yk_node_value(p, v, base - 1) : yk_node_input(p, v, base - YK_BASE_INPUT);
+	return base == 0            ? v->stream :
+	       base < YK_BASE_INPUT ? yk_node_value(p, v, base - 1) :
+				      yk_node_input(p, v, base - YK_BASE_INPUT);
 }
 
-void yk_flow_derive(const yoke_statistic *s, const struct yk_affine *f, double *mean, double *variance,
-		   double *covariance, double *min, double *max)
+void yk_flow_derive(const yoke_statistic *s, const struct yk_affine *f, double *mean,
+		    double *variance, double *covariance, double *min, double *max)
 {
 	const int64_t n = f->rows, c = f->cols;
 	const double under = s->count > 1 ? s->count - 1 : 1;

@@ -42,7 +42,7 @@ int yk_flow_value(const struct yk_flows *, const yoke_pipeline *, int node, stru
 yoke_tensor *yk_base_value(yoke_pipeline *, struct yk_values *, int base);
 // Computes the statistics of A b + t; the covariance buffer needs space for one extra row of A at
 // its end.
-void yk_flow_derive(const yoke_statistic *, const struct yk_affine *, double *mean, double *variance, double *covariance,
-		    double *min, double *max);
+void yk_flow_derive(const yoke_statistic *, const struct yk_affine *, double *mean,
+		    double *variance, double *covariance, double *min, double *max);
 
 #endif

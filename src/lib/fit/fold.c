@@ -34,7 +34,8 @@ static yoke_tensor *variable(const char *name, int64_t rows, int64_t cols, const
 	for (int64_t i = 0; i < n && f; i++)
 		f[i] = (float)x[i];
 	if (!f)
-		yk_fail(YOKE_ENOMEM, "pipeline_fit: no memory for %lld x %lld", (long long)rows, (long long)cols);
+		yk_fail(YOKE_ENOMEM, "pipeline_fit: no memory for %lld x %lld", (long long)rows,
+			(long long)cols);
 	if (t && yoke_put(t, f, (size_t)n * sizeof *f) < 0) {
 		yoke_free(t);
 		t = NULL;
@@ -44,7 +45,8 @@ static yoke_tensor *variable(const char *name, int64_t rows, int64_t cols, const
 }
 
 // A (b - mu) + t + A mu; mu as stored in the variable.
-static int make(struct yk_fit_fold *fold, const yoke_pipeline *p, const struct yk_flows *f, const yoke_statistic *s)
+static int make(struct yk_fit_fold *fold, const yoke_pipeline *p, const struct yk_flows *f,
+		const yoke_statistic *s)
 {
 	struct yk_affine x;
 	int err = yk_flow_value(f, p, fold->node, &x);
@@ -69,8 +71,8 @@ static void want_base(const yoke_pipeline *p, int base, bool *wanted)
 		wanted[base - 1] = true;
 }
 
-int yk_folds_make(struct yk_folds *to, const yoke_pipeline *p, const struct yk_flows *f, yoke_statistic *const *of, int bases,
-		  const int *base)
+int yk_folds_make(struct yk_folds *to, const yoke_pipeline *p, const struct yk_flows *f,
+		  yoke_statistic *const *of, int bases, const int *base)
 {
 	bool wanted[YK_NODES] = { false }, folded[YK_NODES] = { false };
 	int err = 0;
@@ -111,6 +113,7 @@ void yk_folds_put(const struct yk_folds *f, yoke_pipeline *p, struct yk_values *
 {
 	for (int i = 0; i < f->n; i++) {
 		const struct yk_fit_fold *one = &f->fold[i];
-		v->of[one->node] = yoke_linear(yoke_sub(yk_base_value(p, v, one->base), one->mean), one->a, one->t);
+		v->of[one->node] = yoke_linear(yoke_sub(yk_base_value(p, v, one->base), one->mean),
+					       one->a, one->t);
 	}
 }

@@ -19,8 +19,8 @@ struct yk_folds {
 // Folds the nodes whose results these bases need, where the product costs no more than the nodes
 // and the mean is known. All those nodes must be fitted. `of` is indexed by base, NULL: not
 // collected. Free the result even after an error.
-int yk_folds_make(struct yk_folds *, const yoke_pipeline *, const struct yk_flows *, yoke_statistic *const *of, int bases,
-		  const int *base);
+int yk_folds_make(struct yk_folds *, const yoke_pipeline *, const struct yk_flows *,
+		  yoke_statistic *const *of, int bases, const int *base);
 void yk_folds_free(struct yk_folds *);
 // Records the products and stores their results as the nodes' values.
 void yk_folds_put(const struct yk_folds *, yoke_pipeline *, struct yk_values *);

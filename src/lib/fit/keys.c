@@ -52,11 +52,13 @@ json_t *yk_parse_word_at(const char *words, int place)
 
 // ---- a value ----
 
-static int take_whole(const struct yk_fit_key *k, const char *where, const json_t *value, int64_t *to)
+static int take_whole(const struct yk_fit_key *k, const char *where, const json_t *value,
+		      int64_t *to)
 {
 	const json_int_t x = json_is_integer(value) ? json_integer_value(value) : -1;
 	if (!json_is_integer(value) || (double)x < k->min || (double)x > k->max)
-		return yk_fail(YOKE_EINVAL, "%s: %s must be a whole number from %.0f to %.0f", where, k->name, k->min, k->max);
+		return yk_fail(YOKE_EINVAL, "%s: %s must be a whole number from %.0f to %.0f",
+			       where, k->name, k->min, k->max);
 	*to = x;
 	return 0;
 }
@@ -69,16 +71,19 @@ static int take_real(const struct yk_fit_key *k, const char *where, const json_t
 		return 0;
 	}
 	if (!(x >= k->min && x <= k->max))
-		return yk_fail(YOKE_EINVAL, "%s: %s must be a number from %g to %g", where, k->name, k->min, k->max);
+		return yk_fail(YOKE_EINVAL, "%s: %s must be a number from %g to %g", where, k->name,
+			       k->min, k->max);
 	*to = x;
 	return 0;
 }
 
 static int take_text(const struct yk_fit_key *k, const char *where, const json_t *value, char *to)
 {
-	const char *text = json_is_null(value) && !strcmp(k->def, "null") ? "" : json_string_value(value);
+	const char *text =
+		json_is_null(value) && !strcmp(k->def, "null") ? "" : json_string_value(value);
 	if (!text || strlen(text) >= YK_FIT_TEXT_SIZE)
-		return yk_fail(YOKE_EINVAL, "%s: %s must be a text of less than %d bytes", where, k->name, YK_FIT_TEXT_SIZE);
+		return yk_fail(YOKE_EINVAL, "%s: %s must be a text of less than %d bytes", where,
+			       k->name, YK_FIT_TEXT_SIZE);
 	strcpy(to, text);
 	return 0;
 }
@@ -93,10 +98,14 @@ static int take(const struct yk_fit_key *k, const char *where, const json_t *val
 	case YK_FIT_OTHER: return k->take(k, where, value, to);
 	case YK_FIT_FLAG:
 		*(bool *)at = json_is_true(value);
-		return json_is_boolean(value) ? 0 : yk_fail(YOKE_EINVAL, "%s: %s must be true or false", where, k->name);
+		return json_is_boolean(value) ?
+			       0 :
+			       yk_fail(YOKE_EINVAL, "%s: %s must be true or false", where, k->name);
 	case YK_FIT_WORD:
 		*(int *)at = yk_parse_word(value, k->words);
-		return *(int *)at >= 0 ? 0 : yk_fail(YOKE_EINVAL, "%s: %s must be one of: %s", where, k->name, k->words);
+		return *(int *)at >= 0 ? 0 :
+					 yk_fail(YOKE_EINVAL, "%s: %s must be one of: %s", where,
+						 k->name, k->words);
 	}
 	return 0;
 }
@@ -106,10 +115,14 @@ static int rename_key(json_t *object, const char *where, const struct yk_fit_key
 {
 	json_t *value = k->train ? json_object_get(object, k->train) : NULL;
 	if (value && json_object_get(object, k->name))
-		return yk_fail(YOKE_EINVAL, "%s: %s and %s are the same key; give one", where, k->train, k->name);
+		return yk_fail(YOKE_EINVAL, "%s: %s and %s are the same key; give one", where,
+			       k->train, k->name);
 	if (value) {
-		const bool number = k->kind == YK_FIT_FLAG && json_is_integer(value) && json_integer_value(value) >> 1 == 0;
-		if (json_object_set_new(object, k->name, number ? json_boolean(json_integer_value(value)) : json_incref(value)))
+		const bool number = k->kind == YK_FIT_FLAG && json_is_integer(value) &&
+				    json_integer_value(value) >> 1 == 0;
+		if (json_object_set_new(object, k->name,
+					number ? json_boolean(json_integer_value(value)) :
+						 json_incref(value)))
 			return yk_fail(YOKE_ENOMEM, "%s: no memory", where);
 		json_object_del(object, k->train);
 	}

@@ -45,7 +45,8 @@ int64_t yk_rx_pixels(const struct yk_rx_keys *k, int64_t channels)
 INLINE int64_t row_of(int64_t c, int64_t i)
 {
 	const int64_t q = i / LANES;
-	return LANES + c + LANES * q * c - LANES * LANES * q * (q - 1) / 2 + (i - q * LANES) * (c - q * LANES) - q * LANES;
+	return LANES + c + LANES * q * c - LANES * LANES * q * (q - 1) / 2 +
+	       (i - q * LANES) * (c - q * LANES) - q * LANES;
 }
 
 // to = the merged moments of a and b; to may be a.  d: scratch for c numbers.
@@ -119,7 +120,8 @@ INLINE void pop(struct yk_rx_work *w, int which)
 			double *to = q->suffix + j % w->width * w->size;
 			const double *one = column_at(w, kind_of[which], j);
 			if (j + 1 < q->end)
-				join(to, one, q->suffix + (j + 1) % w->width * w->size, w->c, w->size, w->d);
+				join(to, one, q->suffix + (j + 1) % w->width * w->size, w->c,
+				     w->size, w->d);
 			else
 				memcpy(to, one, (size_t)w->size * sizeof *to);
 		}
@@ -136,7 +138,8 @@ INLINE void join_all(struct yk_rx_work *w)
 	for (int k = 0; k < QUEUES; k++) {
 		const struct queue *q = &w->queue[k];
 		if (q->first < q->middle)
-			join(w->ring, w->ring, q->suffix + q->first % w->width * w->size, w->c, w->size, w->d);
+			join(w->ring, w->ring, q->suffix + q->first % w->width * w->size, w->c,
+			     w->size, w->d);
 		join(w->ring, w->ring, q->back, w->c, w->size, w->d);
 	}
 }
@@ -177,12 +180,15 @@ INLINE void sum_up(struct yk_rx_work *w, int64_t n, double *m)
 		memset(w->seen + n * c, 0, (size_t)c * sizeof *w->seen);
 	}
 	for (int64_t a = 0; a < n; a += LANES) { // four pixels at a time: fewer loads and stores
-		const double *x0 = w->seen + a * c, *x1 = x0 + c, *x2 = x1 + c, *x3 = x2 + c, *weight = w->weight + a;
+		const double *x0 = w->seen + a * c, *x1 = x0 + c, *x2 = x1 + c, *x3 = x2 + c,
+			     *weight = w->weight + a;
 		for (int64_t i = 0; i < w->s.channels; i++) {
 			double *row = m + row_of(c, i);
-			const double f0 = weight[0] * x0[i], f1 = weight[1] * x1[i], f2 = weight[2] * x2[i], f3 = weight[3] * x3[i];
+			const double f0 = weight[0] * x0[i], f1 = weight[1] * x1[i],
+				     f2 = weight[2] * x2[i], f3 = weight[3] * x3[i];
 			for (int64_t k = i / LANES * LANES; k < c; k += LANES)
-				AT(row + k) += f0 * AT(x0 + k) + f1 * AT(x1 + k) + f2 * AT(x2 + k) + f3 * AT(x3 + k);
+				AT(row + k) += f0 * AT(x0 + k) + f1 * AT(x1 + k) + f2 * AT(x2 + k) +
+					       f3 * AT(x3 + k);
 		}
 	}
 }
@@ -199,9 +205,11 @@ INLINE void enter(struct yk_rx_work *w, struct yk_rx_range outer, struct yk_rx_r
 }
 
 // Moves the windows, of lines `outer` and `inner`, to column j.
-INLINE void move_to(struct yk_rx_work *w, int64_t j, struct yk_rx_range outer, struct yk_rx_range inner)
+INLINE void move_to(struct yk_rx_work *w, int64_t j, struct yk_rx_range outer,
+		    struct yk_rx_range inner)
 {
-	const struct yk_rx_range columns = yk_rx_window(j, w->k.outer, w->s.samples), inside = yk_rx_window(j, w->k.inner, w->s.samples);
+	const struct yk_rx_range columns = yk_rx_window(j, w->k.outer, w->s.samples),
+				 inside = yk_rx_window(j, w->k.inner, w->s.samples);
 	while (w->queue[LEFT].first < columns.from) // its slot is needed by the column that enters
 		pop(w, LEFT);
 	while (w->queue[RIGHT].end < columns.to)
@@ -248,9 +256,11 @@ INLINE double eliminate(struct yk_rx_work *w)
 		}
 		for (int64_t i = b + LANES; i < n; i++) {
 			double *to = m + row_of(c, i);
-			const double f0 = r[0][i] * p[0], f1 = r[1][i] * p[1], f2 = r[2][i] * p[2], f3 = r[3][i] * p[3];
+			const double f0 = r[0][i] * p[0], f1 = r[1][i] * p[1], f2 = r[2][i] * p[2],
+				     f3 = r[3][i] * p[3];
 			for (int64_t k = i / LANES * LANES; k < c; k += LANES)
-				AT(to + k) -= f0 * AT(r[0] + k) + f1 * AT(r[1] + k) + f2 * AT(r[2] + k) + f3 * AT(r[3] + k);
+				AT(to + k) -= f0 * AT(r[0] + k) + f1 * AT(r[1] + k) +
+					      f2 * AT(r[2] + k) + f3 * AT(r[3] + k);
 		}
 	}
 	return sum;
@@ -315,7 +325,8 @@ void yk_rx_clear(const struct yk_rx_result *to, int64_t at, int64_t channels)
 INLINE int do_line(struct yk_rx_work *w, int64_t i, const struct yk_rx_result *to, int64_t *failed)
 {
 	const struct yk_rx_scene *s = &w->s;
-	const struct yk_rx_range outer = yk_rx_window(i, w->k.outer, s->lines), inner = yk_rx_window(i, w->k.inner, s->lines);
+	const struct yk_rx_range outer = yk_rx_window(i, w->k.outer, s->lines),
+				 inner = yk_rx_window(i, w->k.inner, s->lines);
 	const double pixels = (double)yk_rx_pixels(&w->k, s->channels);
 	for (int k = 0; k < QUEUES; k++) {
 		w->queue[k].first = w->queue[k].middle = w->queue[k].end = 0;
@@ -342,7 +353,8 @@ static int any_line(struct yk_rx_work *w, int64_t i, const struct yk_rx_result *
 }
 
 #if defined __x86_64__
-__attribute__((target("avx2,fma"))) static int avx2_line(struct yk_rx_work *w, int64_t i, const struct yk_rx_result *to, int64_t *failed)
+__attribute__((target("avx2,fma"))) static int
+avx2_line(struct yk_rx_work *w, int64_t i, const struct yk_rx_result *to, int64_t *failed)
 {
 	return do_line(w, i, to, failed);
 }
@@ -371,7 +383,8 @@ struct yk_rx_work *yk_rx_new(const struct yk_rx_scene *s, const struct yk_rx_key
 	w->width = s->samples > 0 ? s->samples : 1;
 	w->width = k->outer < w->width ? k->outer : w->width;
 	const int64_t rows = padded(k->outer), moments = (KINDS + QUEUES) * w->width + QUEUES + 1;
-	const size_t bytes = (size_t)(moments * w->size + 2 * w->c + rows * (w->c + 1)) * sizeof(double);
+	const size_t bytes =
+		(size_t)(moments * w->size + 2 * w->c + rows * (w->c + 1)) * sizeof(double);
 	if (!(w->block = aligned_alloc(64, (bytes + 63) & ~(size_t)63))) {
 		free(w);
 		return NULL;

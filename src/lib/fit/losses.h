@@ -16,7 +16,8 @@ struct yk_fit_batch {
 };
 
 // Builds the batch from a loader's tensors.
-struct yk_fit_batch yk_batch_of(const struct yk_set_fields *, yoke_tensor *const *, int64_t epoch, bool training);
+struct yk_fit_batch yk_batch_of(const struct yk_set_fields *, yoke_tensor *const *, int64_t epoch,
+				bool training);
 // Checks that the channels of the losses' operands match; EINVAL names the loss.
 int yk_losses_shape(const yoke_pipeline *);
 // Number of values that yk_losses returns: each loss, then their weighted sum; 0 without losses.

@@ -33,7 +33,8 @@ static bool keeps_scores(const struct yk_metric *m)
 
 // ---- JSON ----
 
-static int take_quantiles(const struct yk_fit_key *k, const char *where, const json_t *value, void *to)
+static int take_quantiles(const struct yk_fit_key *k, const char *where, const json_t *value,
+			  void *to)
 {
 	struct yk_metric *m = to;
 	const size_t n = json_array_size(value);
@@ -43,12 +44,22 @@ static int take_quantiles(const struct yk_fit_key *k, const char *where, const j
 		good = json_is_number(json_array_get(value, i)) && m->q[i] >= 0 && m->q[i] <= 1;
 	}
 	m->quantiles = (int)n;
-	return good ? 0 : yk_fail(YOKE_EINVAL, "%s: %s must be a list of 1 to %d numbers from 0 to 1", where, k->name, YK_QUANTILES);
+	return good ? 0 :
+		      yk_fail(YOKE_EINVAL, "%s: %s must be a list of 1 to %d numbers from 0 to 1",
+			      where, k->name, YK_QUANTILES);
 }
 
 static const struct yk_fit_key keys[] = {
-	{ .name = "type", .kind = YK_FIT_WORD, .def = "null", .words = YK_METRIC_WORDS, .at = offsetof(struct yk_metric, kind) },
-	{ .name = "threshold", .kind = YK_FIT_REAL, .def = "0.0", .min = -1e30, .max = 1e30,
+	{ .name = "type",
+	  .kind = YK_FIT_WORD,
+	  .def = "null",
+	  .words = YK_METRIC_WORDS,
+	  .at = offsetof(struct yk_metric, kind) },
+	{ .name = "threshold",
+	  .kind = YK_FIT_REAL,
+	  .def = "0.0",
+	  .min = -1e30,
+	  .max = 1e30,
 	  .at = offsetof(struct yk_metric, threshold) },
 	{ .name = "q", .kind = YK_FIT_OTHER, .def = "[0.5, 0.9, 0.99]", .take = take_quantiles },
 };
@@ -85,11 +96,15 @@ static int take(yoke_pipeline *p, struct yk_metric *m, json_t *object, int index
 	char name[60];
 	int same = 0;
 	for (int i = 0; i < index; i++)
-		same += p->plan.metric[i].kind == m->kind && (!of_states(m) || p->plan.metric[i].of == m->of);
-	snprintf(name, sizeof name, of_states(m) ? "%.20s.%.30s" : "%.20s", type, p->node[m->of].name);
+		same += p->plan.metric[i].kind == m->kind &&
+			(!of_states(m) || p->plan.metric[i].of == m->of);
+	snprintf(name, sizeof name, of_states(m) ? "%.20s.%.30s" : "%.20s", type,
+		 p->node[m->of].name);
 	snprintf(m->name, sizeof m->name, same ? "%s%d" : "%s", name, same + 1);
-	return !of_states(m) || yk_state_named(&p->node[m->of], "w") >= 0 ? 0 :
-		yk_fail(YOKE_EINVAL, "%s: %s is of nodes with a state w; %s has none", where, type, p->node[m->of].name);
+	return !of_states(m) || yk_state_named(&p->node[m->of], "w") >= 0 ?
+		       0 :
+		       yk_fail(YOKE_EINVAL, "%s: %s is of nodes with a state w; %s has none", where,
+			       type, p->node[m->of].name);
 }
 
 int yk_parse_metrics(yoke_pipeline *p, json_t *root)
@@ -98,13 +113,16 @@ int yk_parse_metrics(yoke_pipeline *p, json_t *root)
 	size_t i;
 	int err = list ? 0 : yk_error_last();
 	if (!err && (!json_is_array(list) || json_array_size(list) > YK_METRICS))
-		err = yk_fail(YOKE_EINVAL, "pipeline: metrics: must be a list of up to %d", YK_METRICS);
+		err = yk_fail(YOKE_EINVAL, "pipeline: metrics: must be a list of up to %d",
+			      YK_METRICS);
 	json_array_foreach(list, i, one) {
 		if (!err && json_is_string(one)) {
 			if (yk_parse_word(one, YK_METRIC_WORDS) < 0)
-				return yk_fail(YOKE_EINVAL, "pipeline: metrics: must be of: %s", YK_METRIC_WORDS);
+				return yk_fail(YOKE_EINVAL, "pipeline: metrics: must be of: %s",
+					       YK_METRIC_WORDS);
 			json_t *object = json_object();
-			if (json_object_set(object, "type", one) || json_array_set_new(list, i, object))
+			if (json_object_set(object, "type", one) ||
+			    json_array_set_new(list, i, object))
 				return yk_fail(YOKE_ENOMEM, "pipeline: metrics: no memory");
 			one = object;
 		}
@@ -120,10 +138,13 @@ int yk_metrics_check(const yoke_pipeline *p, bool labels, const char *set)
 		const struct yk_metric *m = &p->plan.metric[i];
 		const struct yk_fit_node *n = &p->node[m->of];
 		if (of_labels(m) && !labels)
-			return yk_fail(YOKE_EINVAL, "pipeline_train: %s wants a field label u8 in the set %s", m->name, set);
+			return yk_fail(YOKE_EINVAL,
+				       "pipeline_train: %s wants a field label u8 in the set %s",
+				       m->name, set);
 		if (!of_states(m) && n->channels != 1)
-			return yk_fail(YOKE_EINVAL, "pipeline_train: %s of %s: it has %lld channels, must be 1", m->name, n->name,
-				       (long long)n->channels);
+			return yk_fail(YOKE_EINVAL,
+				       "pipeline_train: %s of %s: it has %lld channels, must be 1",
+				       m->name, n->name, (long long)n->channels);
 	}
 	return 0;
 }
@@ -174,8 +195,8 @@ static int read_score(struct yk_meter *m, struct yk_values *v, struct host *h, i
 	if (!y)
 		return yk_error_last();
 	if (yoke_count(y) != h->n)
-		return yk_fail(YOKE_ESHAPE, "metrics: %s has %lld numbers for %lld pixels", m->p->node[node].name,
-			       (long long)yoke_count(y), (long long)h->n);
+		return yk_fail(YOKE_ESHAPE, "metrics: %s has %lld numbers for %lld pixels",
+			       m->p->node[node].name, (long long)yoke_count(y), (long long)h->n);
 	h->score[node] = malloc(((size_t)h->n + 1) * sizeof(float));
 	if (!h->score[node])
 		return yk_fail(YOKE_ENOMEM, "metrics: no memory");
@@ -186,15 +207,19 @@ static int read_pixels(struct host *h, yoke_tensor *label, yoke_tensor *weight)
 {
 	const size_t n = (size_t)h->n;
 	int err = 0;
-	if (label && (yoke_count(label) != h->n || (weight != YOKE_NONE && yoke_count(weight) != h->n)))
-		return yk_fail(YOKE_ESHAPE, "metrics: labels, weights and pixels are not of one number");
+	if (label &&
+	    (yoke_count(label) != h->n || (weight != YOKE_NONE && yoke_count(weight) != h->n)))
+		return yk_fail(YOKE_ESHAPE,
+			       "metrics: labels, weights and pixels are not of one number");
 	if (label) {
 		h->label = malloc(n + 1);
-		err = h->label ? yoke_read(label, h->label, n) : yk_fail(YOKE_ENOMEM, "metrics: no memory");
+		err = h->label ? yoke_read(label, h->label, n) :
+				 yk_fail(YOKE_ENOMEM, "metrics: no memory");
 	}
 	if (!err && weight != YOKE_NONE) {
 		h->weight = malloc((n + 1) * sizeof(float));
-		err = h->weight ? yoke_read(weight, h->weight, n * sizeof(float)) : yk_fail(YOKE_ENOMEM, "metrics: no memory");
+		err = h->weight ? yoke_read(weight, h->weight, n * sizeof(float)) :
+				  yk_fail(YOKE_ENOMEM, "metrics: no memory");
 	}
 	return err;
 }
@@ -207,17 +232,20 @@ static int add_scores(struct yk_meter *m, const struct host *h)
 		if (!m->scored[node])
 			continue;
 		if (h->label) {
-			err = yk_scores_add(&m->scores[node], (size_t)h->n, h->score[node], h->label, h->weight);
+			err = yk_scores_add(&m->scores[node], (size_t)h->n, h->score[node],
+					    h->label, h->weight);
 			continue;
 		}
 		for (int64_t i = 0; i < h->n && !err; i++)
-			err = yk_scores_add(&m->scores[node], 1, h->score[node] + i, &none, h->weight ? h->weight + i : NULL);
+			err = yk_scores_add(&m->scores[node], 1, h->score[node] + i, &none,
+					    h->weight ? h->weight + i : NULL);
 	}
 	for (int k = 0; k < m->p->plan.metrics && !err; k++) {
 		const struct yk_metric *x = &m->p->plan.metric[k];
 		const float *score = h->score[x->of];
 		for (int64_t i = 0; of_labels(x) && !keeps_scores(x) && i < h->n; i++)
-			m->count[k][h->label[i] != 0][(double)score[i] > x->threshold] += h->weight ? (double)h->weight[i] : 1;
+			m->count[k][h->label[i] != 0][(double)score[i] > x->threshold] +=
+				h->weight ? (double)h->weight[i] : 1;
 	}
 	return err;
 }
@@ -229,7 +257,8 @@ static int add_variances(struct yk_meter *m, struct yk_values *v, yoke_tensor *w
 		const int node = m->p->plan.metric[k].of;
 		if (!m->in[k])
 			continue;
-		yoke_tensor *x = yoke_cast(yk_node_input(m->p, v, node), yoke_f32), *y = yoke_cast(yk_node_value(m->p, v, node), yoke_f32);
+		yoke_tensor *x = yoke_cast(yk_node_input(m->p, v, node), yoke_f32),
+			    *y = yoke_cast(yk_node_value(m->p, v, node), yoke_f32);
 		err = yoke_statistic_add(m->in[k], x, weight);
 		if (!err)
 			err = yoke_statistic_add(m->out[k], y, weight);
@@ -355,7 +384,9 @@ int yk_meter_read(struct yk_meter *m, struct yk_meter_values *to)
 			}
 			break;
 		case YK_METRIC_EXPLAINED_VARIANCE: add_value(to, x->name, explained(m, k)); break;
-		case YK_METRIC_ORTHOGONALITY: add_value(to, x->name, orthogonality(&m->p->node[x->of])); break;
+		case YK_METRIC_ORTHOGONALITY:
+			add_value(to, x->name, orthogonality(&m->p->node[x->of]));
+			break;
 		default: add_value(to, x->name, of_counts(x, m->count[k]));
 		}
 	}

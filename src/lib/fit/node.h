@@ -73,7 +73,8 @@ struct yk_set_fields {
 	int count, x, weight, label, extent;
 	int rank; // rank of x in a sample
 };
-int yk_set_fields(const yoke_dataset *, const char *call, struct yk_set_fields *, int64_t *channels);
+int yk_set_fields(const yoke_dataset *, const char *call, struct yk_set_fields *,
+		  int64_t *channels);
 // Validates training options for a pipeline, whether it is fitted or not.
 int yk_training_check(yoke_pipeline *, const struct yoke_training *);
 // Whether the value of a node depends on whole scenes.
@@ -85,7 +86,8 @@ bool yk_node_keeps_bands(const yoke_pipeline *, int node);
 double yk_select_temperature(int64_t epoch);
 // A loader that prefetches only one batch, since batches of cubes are large.  Its settings are
 // `defaults`, overridden by `caller` (NULL: none), overridden by `overrides`.
-yoke_loader *yk_fit_loader(yoke_dataset *, const char *defaults, const char *caller, const char *overrides);
+yoke_loader *yk_fit_loader(yoke_dataset *, const char *defaults, const char *caller,
+			   const char *overrides);
 
 // The values of a batch: the stream, and each node's value, computed on first use.
 struct yk_values {

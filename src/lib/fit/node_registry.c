@@ -40,7 +40,8 @@ const struct yoke_node_type *yk_node_type(const char *name, const char *what)
 	for (int i = 0; i < added_count; i++)
 		names[n++] = added[i]->name;
 	if (!t)
-		yk_fail(YOKE_EINVAL, "%s: unknown node type '%s'; %s", what, name, yk_hint(name, names, n, hint, sizeof hint));
+		yk_fail(YOKE_EINVAL, "%s: unknown node type '%s'; %s", what, name,
+			yk_hint(name, names, n, hint, sizeof hint));
 	pthread_mutex_unlock(&lock);
 	return t;
 }
@@ -48,21 +49,30 @@ const struct yoke_node_type *yk_node_type(const char *name, const char *what)
 int yoke_node_register(const struct yoke_node_type *type)
 {
 	struct yoke_node_type def = { .size = sizeof def };
-	const int err_size = yk_sized_read(&def, sizeof def, type, "node_register", "yoke_node_type");
+	const int err_size =
+		yk_sized_read(&def, sizeof def, type, "node_register", "yoke_node_type");
 	if (err_size)
 		return err_size;
 	if (!def.name || !*def.name || !def.channels || !def.forward || def.keys < 0 ||
 	    def.keys > YOKE_NODE_KEYS || def.states < 0 || def.states > YOKE_NODE_STATES ||
 	    (def.states && (!def.dims || !def.fit)))
-		return yk_fail(YOKE_EINVAL, "node_register: a type needs a name, channels and forward, and, if it has states, dims and fit; at most "
-			       "%d keys and %d states", YOKE_NODE_KEYS, YOKE_NODE_STATES);
+		return yk_fail(
+			YOKE_EINVAL,
+			"node_register: a type needs a name, channels and forward, and, if it has states, dims and fit; at most "
+			"%d keys and %d states",
+			YOKE_NODE_KEYS, YOKE_NODE_STATES);
 	struct yoke_node_type *copy = malloc(sizeof *copy);
 	if (!copy)
 		return yk_fail(YOKE_ENOMEM, "node_register: no memory for a type");
 	*copy = def;
 	pthread_mutex_lock(&lock);
-	int err = find(def.name) ? yk_fail(YOKE_EINVAL, "node_register: a node type '%s' exists already", def.name) :
-		  added_count == ADDED ? yk_fail(YOKE_ENOMEM, "node_register: more than %d types were added", ADDED) : 0;
+	int err = find(def.name) ?
+			  yk_fail(YOKE_EINVAL, "node_register: a node type '%s' exists already",
+				  def.name) :
+		  added_count == ADDED ?
+			  yk_fail(YOKE_ENOMEM, "node_register: more than %d types were added",
+				  ADDED) :
+			  0;
 	if (!err)
 		added[added_count++] = copy;
 	pthread_mutex_unlock(&lock);

@@ -43,7 +43,8 @@ static yoke_tensor *shift_scale(const struct yoke_node_call *c, yoke_tensor *x)
 	return yoke_mul(yoke_sub(x, c->state[0]), c->state[1]);
 }
 
-static void affine_shift_scale(const double *key, int64_t in, const double *const *state, double *a, double *t)
+static void affine_shift_scale(const double *key, int64_t in, const double *const *state, double *a,
+			       double *t)
 {
 	(void)key;
 	memset(a, 0, (size_t)(in * in) * sizeof *a);
@@ -83,10 +84,13 @@ double yk_node_added(const struct yoke_node_type *t, const struct yoke_node_fit 
 		return NAN;
 	*mean = mean_variance(f);
 	const double added = added_variance(f, eps, relative != 0);
-	yk_log(YOKE_LOG_INFO, "fit", "%s: eps=%g adds %.4g to each variance; their mean is %.4g", f->node, eps, added, *mean);
+	yk_log(YOKE_LOG_INFO, "fit", "%s: eps=%g adds %.4g to each variance; their mean is %.4g",
+	       f->node, eps, added, *mean);
 	if (*mean > 0 && added > 1e-3 * *mean)
-		yk_warn("fit", "%s: eps=%g adds %.3g to each variance, which is large compared with their mean %.3g and "
-			"distorts results; set eps=%.3g%s", f->node, eps, added, *mean, relative != 0 ? 1e-11 : 1e-11 * *mean,
+		yk_warn("fit",
+			"%s: eps=%g adds %.3g to each variance, which is large compared with their mean %.3g and "
+			"distorts results; set eps=%.3g%s",
+			f->node, eps, added, *mean, relative != 0 ? 1e-11 : 1e-11 * *mean,
 			relative != 0 ? "" : ", or relative=1 with eps=1e-11");
 	return added;
 }
@@ -105,25 +109,32 @@ static void warn_constant(const struct yoke_node_fit *f, const double *width, do
 			count++;
 		}
 	if (count && isfinite(min))
-		yk_warn("fit", "%s: %lld of %lld channels vary by less than eps=%g and are divided by eps instead; set eps=%.3g",
+		yk_warn("fit",
+			"%s: %lld of %lld channels vary by less than eps=%g and are divided by eps instead; set eps=%.3g",
 			f->node, (long long)count, (long long)f->in, eps, 1e-3 * min);
 	else if (count)
-		yk_warn("fit", "%s: channel %lld does not vary%s; dividing by eps=%g instead", f->node, (long long)first,
-			count > 1 ? ", and others do not either" : "", eps);
+		yk_warn("fit", "%s: channel %lld does not vary%s; dividing by eps=%g instead",
+			f->node, (long long)first, count > 1 ? ", and others do not either" : "",
+			eps);
 }
 
 // EINVAL: eps and the width of a channel are both 0, which would divide by 0.
-static int check_eps(const struct yoke_node_fit *f, const double *width, double eps, char *why, size_t why_size)
+static int check_eps(const struct yoke_node_fit *f, const double *width, double eps, char *why,
+		     size_t why_size)
 {
 	for (int64_t i = 0; i < f->in && eps == 0; i++)
 		if (!(width[i] > 0)) {
-			snprintf(why, why_size, "channel %lld does not vary, so eps=0 would divide it by 0; set eps above 0", (long long)i);
+			snprintf(
+				why, why_size,
+				"channel %lld does not vary, so eps=0 would divide it by 0; set eps above 0",
+				(long long)i);
 			return YOKE_EINVAL;
 		}
 	return 0;
 }
 
-static int fit_standard(const struct yoke_node_fit *f, double *const *state, char *why, size_t why_size)
+static int fit_standard(const struct yoke_node_fit *f, double *const *state, char *why,
+			size_t why_size)
 {
 	for (int64_t i = 0; i < f->in; i++) {
 		state[0][i] = f->mean[i];
@@ -139,7 +150,8 @@ static int fit_standard(const struct yoke_node_fit *f, double *const *state, cha
 
 enum { SCOPE_GLOBAL, SCOPE_CHANNEL };
 
-static int fit_min_max(const struct yoke_node_fit *f, double *const *state, char *why, size_t why_size)
+static int fit_min_max(const struct yoke_node_fit *f, double *const *state, char *why,
+		       size_t why_size)
 {
 	double low = INFINITY, high = -INFINITY;
 	for (int64_t i = 0; i < f->in; i++) {
@@ -166,7 +178,8 @@ static int64_t channels_k(const double *key, int64_t in, char *why, size_t why_s
 {
 	if (key[0] <= (double)in)
 		return (int64_t)key[0];
-	yk_snprintf(why, why_size, "k=%g exceeds the %lld channels of its input", key[0], (long long)in);
+	yk_snprintf(why, why_size, "k=%g exceeds the %lld channels of its input", key[0],
+		    (long long)in);
 	return 0;
 }
 
@@ -183,10 +196,12 @@ static int dims_pca(const double *key, int64_t in, int state, int64_t *dims)
 static int fit_pca(const struct yoke_node_fit *f, double *const *state, char *why, size_t why_size)
 {
 	const int64_t n = f->in, k = (int64_t)f->key[0];
-	double *values = calloc((size_t)(n + n * n), sizeof *values), *vectors = values + n, trace = 0;
+	double *values = calloc((size_t)(n + n * n), sizeof *values), *vectors = values + n,
+	       trace = 0;
 	yoke_tensor *v;
 	if (!values)
-		return yk_fail(YOKE_ENOMEM, "%s: no memory for %lld channels", f->node, (long long)n);
+		return yk_fail(YOKE_ENOMEM, "%s: no memory for %lld channels", f->node,
+			       (long long)n);
 	yoke_scope *s = yoke_scope_begin(f->node);
 	yoke_tensor *w = yoke_eigh(yoke_from(yoke_f64, 2, (int64_t[]){ n, n }, f->covariance), &v);
 	int err = yoke_eval(2, (yoke_tensor *[]){ w, v });
@@ -202,8 +217,12 @@ static int fit_pca(const struct yoke_node_fit *f, double *const *state, char *wh
 	}
 	for (int64_t j = 0; j < k && !err; j++) {
 		const double lambda = fmax(values[n - 1 - j], 0);
-		if (f->key[1] != 0 && added == 0 && !(lambda > (double)n * DBL_EPSILON * values[n - 1])) {
-			snprintf(why, why_size, "component %lld does not vary, so whiten=1 with eps=0 would divide it by 0; set eps above 0", (long long)j);
+		if (f->key[1] != 0 && added == 0 &&
+		    !(lambda > (double)n * DBL_EPSILON * values[n - 1])) {
+			snprintf(
+				why, why_size,
+				"component %lld does not vary, so whiten=1 with eps=0 would divide it by 0; set eps above 0",
+				(long long)j);
 			err = YOKE_EINVAL;
 		}
 		for (int64_t i = 0; i < n; i++)
@@ -221,7 +240,8 @@ static yoke_tensor *forward_pca(const struct yoke_node_call *c, yoke_tensor *x)
 	return yoke_mul(y, c->state[PCA_SCALE]);
 }
 
-static void affine_pca(const double *key, int64_t in, const double *const *state, double *a, double *t)
+static void affine_pca(const double *key, int64_t in, const double *const *state, double *a,
+		       double *t)
 {
 	for (int64_t j = 0; j < (int64_t)key[0]; j++) {
 		t[j] = 0;
@@ -268,7 +288,8 @@ static int fit_rx(const struct yoke_node_fit *f, double *const *state, char *why
 	double *c = calloc((size_t)(2 * n * n), sizeof *c), *one = c + n * n;
 	const double added = added_variance(f, f->key[0], f->key[1] != 0);
 	if (!c)
-		return yk_fail(YOKE_ENOMEM, "%s: no memory for %lld channels", f->node, (long long)n);
+		return yk_fail(YOKE_ENOMEM, "%s: no memory for %lld channels", f->node,
+			       (long long)n);
 	memcpy(c, f->covariance, (size_t)(n * n) * sizeof *c);
 	for (int64_t i = 0; i < n; i++) {
 		c[i * (n + 1)] += added;
@@ -278,8 +299,8 @@ static int fit_rx(const struct yoke_node_fit *f, double *const *state, char *why
 	yoke_scope *s = yoke_scope_begin(f->node);
 	const int64_t dims[2] = { n, n };
 	yoke_tensor *l = yoke_cholesky(yoke_from(yoke_f64, 2, dims, c));
-	int err = yoke_read(yoke_solve_triangular(l, yoke_from(yoke_f64, 2, dims, one), 0), state[1],
-			    (size_t)(n * n) * sizeof *c);
+	int err = yoke_read(yoke_solve_triangular(l, yoke_from(yoke_f64, 2, dims, one), 0),
+			    state[1], (size_t)(n * n) * sizeof *c);
 	yoke_scope_end(s);
 	if (err == YOKE_ERANGE || err == YOKE_EFAILED) {
 		char pivot[80];
@@ -287,8 +308,9 @@ static int fit_rx(const struct yoke_node_fit *f, double *const *state, char *why
 		snprintf(pivot, sizeof pivot, "%s", cause ? cause : "pivot is not positive");
 		const double mean = mean_variance(f), unit = f->key[1] != 0 && mean > 0 ? mean : 1;
 		const double min = min_eigenvalue(f);
-		yk_snprintf(why, why_size, "the covariance of its input is singular: the %s; set eps=%.3g", pivot,
-			 fmax(2 * fabs(min), mean > 0 ? 1e-12 * mean : 1e-12) / unit);
+		yk_snprintf(why, why_size,
+			    "the covariance of its input is singular: the %s; set eps=%.3g", pivot,
+			    fmax(2 * fabs(min), mean > 0 ? 1e-12 * mean : 1e-12) / unit);
 		err = YOKE_ERANGE;
 	}
 	free(c);
@@ -318,7 +340,9 @@ static int64_t channels_target(double count, int64_t in, char *why, size_t why_s
 {
 	if (count == (double)in)
 		return 1;
-	yk_snprintf(why, why_size, "target has %.0f numbers, but its input has %lld channels; they must be equal", count, (long long)in);
+	yk_snprintf(why, why_size,
+		    "target has %.0f numbers, but its input has %lld channels; they must be equal",
+		    count, (long long)in);
 	return 0;
 }
 
@@ -354,7 +378,8 @@ static yoke_tensor *forward_sam(const struct yoke_node_call *c, yoke_tensor *x)
 {
 	const unsigned last = YOKE_AXIS(yoke_rank(x) - 1) | YOKE_KEEP;
 	yoke_tensor *u = forward_unit(c, x), *t = c->state[0];
-	yoke_tensor *angle = yoke_atan2(yoke_norm(yoke_sub(u, t), 2, last), yoke_norm(yoke_add(u, t), 2, last));
+	yoke_tensor *angle =
+		yoke_atan2(yoke_norm(yoke_sub(u, t), 2, last), yoke_norm(yoke_add(u, t), 2, last));
 	return yoke_mul(angle, yoke_const(2));
 }
 
@@ -385,7 +410,8 @@ static int fit_ace(const struct yoke_node_fit *f, double *const *state, char *wh
 	}
 	if (err || to_unit(to, n))
 		return err;
-	snprintf(why, why_size, "target equals the mean of its input, so its direction is undefined");
+	snprintf(why, why_size,
+		 "target equals the mean of its input, so its direction is undefined");
 	return YOKE_EINVAL;
 }
 
@@ -397,7 +423,8 @@ static yoke_tensor *forward_ace(const struct yoke_node_call *c, yoke_tensor *x)
 
 // ---- logit ----
 
-static int fit_logit(const struct yoke_node_fit *f, double *const *state, char *why, size_t why_size)
+static int fit_logit(const struct yoke_node_fit *f, double *const *state, char *why,
+		     size_t why_size)
 {
 	(void)why, (void)why_size;
 	for (int64_t i = 0; i < f->in; i++) {
@@ -409,7 +436,8 @@ static int fit_logit(const struct yoke_node_fit *f, double *const *state, char *
 
 // ---- select ----
 
-static int fit_select(const struct yoke_node_fit *f, double *const *state, char *why, size_t why_size)
+static int fit_select(const struct yoke_node_fit *f, double *const *state, char *why,
+		      size_t why_size)
 {
 	const double added = added_variance(f, f->key[1], f->key[2] != 0);
 	(void)why, (void)why_size;
@@ -428,21 +456,28 @@ static yoke_tensor *forward_select(const struct yoke_node_call *c, yoke_tensor *
 	const double n = c->key[0];
 	yoke_tensor *l = c->state[0], *top_at;
 	if (c->training)
-		return yoke_mul(x, yoke_mul(yoke_softmax(yoke_div(l, yoke_scalar(yk_select_temperature(c->epoch))), -1), yoke_const(n)));
+		return yoke_mul(
+			x, yoke_mul(yoke_softmax(yoke_div(l, yoke_scalar(yk_select_temperature(
+								     c->epoch))),
+						 -1),
+				    yoke_const(n)));
 	// of equal values, the first ones are selected
 	yoke_tensor *top = yoke_topk(l, (int64_t)n, 0, 1, &top_at);
 	yoke_tensor *none = yoke_full(yoke_f32, 1, (int64_t[]){ yoke_dim(l, 0) }, 0);
-	return yoke_mul(x, yoke_scatter_add(none, top_at, yoke_add(yoke_mul(top, yoke_const(0)), yoke_const(1))));
+	return yoke_mul(x, yoke_scatter_add(none, top_at,
+					    yoke_add(yoke_mul(top, yoke_const(0)), yoke_const(1))));
 }
 
-static void affine_select(const double *key, int64_t in, const double *const *state, double *a, double *t)
+static void affine_select(const double *key, int64_t in, const double *const *state, double *a,
+			  double *t)
 {
 	memset(a, 0, (size_t)(in * in) * sizeof *a);
 	memset(t, 0, (size_t)in * sizeof *t);
 	for (int64_t i = 0; i < in; i++) {
 		int64_t before = 0;
 		for (int64_t k = 0; k < in; k++)
-			before += state[0][k] > state[0][i] || (state[0][k] == state[0][i] && k < i);
+			before +=
+				state[0][k] > state[0][i] || (state[0][k] == state[0][i] && k < i);
 		a[i * in + i] = (double)before < key[0];
 	}
 }
@@ -451,7 +486,8 @@ static int64_t channels_select(const double *key, int64_t in, char *why, size_t 
 {
 	if (key[0] <= (double)in)
 		return in;
-	yk_snprintf(why, why_size, "n=%g exceeds the %lld channels of its input", key[0], (long long)in);
+	yk_snprintf(why, why_size, "n=%g exceeds the %lld channels of its input", key[0],
+		    (long long)in);
 	return 0;
 }
 
@@ -471,7 +507,8 @@ static int dims_linear(const double *key, int64_t in, int state, int64_t *dims)
 }
 
 // Uniform in +- 1 / sqrt(in), from a hash of the seed and the element's index.
-static int fit_linear(const struct yoke_node_fit *f, double *const *state, char *why, size_t why_size)
+static int fit_linear(const struct yoke_node_fit *f, double *const *state, char *why,
+		      size_t why_size)
 {
 	const int64_t k = (int64_t)f->key[0];
 	(void)why, (void)why_size;
@@ -488,7 +525,8 @@ static yoke_tensor *forward_linear(const struct yoke_node_call *c, yoke_tensor *
 	return yoke_linear(x, c->state[0], c->state[1]);
 }
 
-static void affine_linear(const double *key, int64_t in, const double *const *state, double *a, double *t)
+static void affine_linear(const double *key, int64_t in, const double *const *state, double *a,
+			  double *t)
 {
 	memcpy(a, state[0], (size_t)((int64_t)key[0] * in) * sizeof *a);
 	memcpy(t, state[1], (size_t)key[0] * sizeof *t);
@@ -507,45 +545,139 @@ static yoke_tensor *forward_decide(const struct yoke_node_call *c, yoke_tensor *
 	return yoke_cast(yoke_gt(x, yoke_const(c->key[0])), yoke_f32);
 }
 
-#define K(key_name) { .name = key_name, .words = YOKE_NODE_WHOLE, .def = NAN, .min = 1, .max = 1 << 15 }
+#define K(key_name) \
+	{ .name = key_name, .words = YOKE_NODE_WHOLE, .def = NAN, .min = 1, .max = 1 << 15 }
 
 #define TARGET { .name = "target", .words = YOKE_NODE_LIST, .def = NAN, .min = 1, .max = 1 << 15 }
 
 const struct yoke_node_type yk_node_types[] = {
-	{ .name = "standard", .keys = 1, .key = { EPS }, .wants = YOKE_WANTS_VARIANCE, .states = 2,
-	  .state = { "mean", "scale" }, .trained = 3, .channels = same, .dims = line, .fit = fit_standard,
-	  .forward = shift_scale, .affine = affine_shift_scale, .diagonal = 1 },
-	{ .name = "min_max", .keys = 2, .key = { { .name = "scope", .words = "global channel" }, EPS },
-	  .wants = YOKE_WANTS_EXTREMES, .states = 2, .state = { "min", "scale" }, .trained = 3, .channels = same,
-	  .dims = line, .fit = fit_min_max, .forward = shift_scale, .affine = affine_shift_scale, .diagonal = 1 },
-	{ .name = "pca", .keys = 4,
-	  .key = { K("k"), { .name = "whiten", .words = YOKE_NODE_WHOLE, .def = 0, .min = 0, .max = 1 }, EPS_SHARE, RELATIVE },
-	  .wants = YOKE_WANTS_COVARIANCE, .states = 4, .state = { "mean", "w", "scale", "ratio" }, .trained = 2,
-	  .channels = channels_k, .dims = dims_pca, .fit = fit_pca, .forward = forward_pca, .affine = affine_pca },
-	{ .name = "rx", .keys = 2, .key = { EPS_SHARE, RELATIVE }, .wants = YOKE_WANTS_COVARIANCE, .states = 2,
-	  .state = { "mean", "u" }, .trained = 3, .channels = channels_one, .dims = dims_rx, .fit = fit_rx, .forward = forward_rx },
-	{ .name = "logit", .wants = YOKE_WANTS_VARIANCE, .states = 2, .state = { "threshold", "scale" }, .trained = 3,
-	  .channels = same, .dims = line, .fit = fit_logit, .forward = shift_scale, .affine = affine_shift_scale,
+	{ .name = "standard",
+	  .keys = 1,
+	  .key = { EPS },
+	  .wants = YOKE_WANTS_VARIANCE,
+	  .states = 2,
+	  .state = { "mean", "scale" },
+	  .trained = 3,
+	  .channels = same,
+	  .dims = line,
+	  .fit = fit_standard,
+	  .forward = shift_scale,
+	  .affine = affine_shift_scale,
 	  .diagonal = 1 },
-	{ .name = "select", .keys = 3, .key = { K("n"), EPS_SHARE, RELATIVE }, .wants = YOKE_WANTS_VARIANCE, .states = 1,
-	  .state = { "l" }, .trained = 1, .channels = channels_select, .dims = line, .fit = fit_select,
-	  .forward = forward_select, .affine = affine_select, .diagonal = 1 },
-	{ .name = "linear", .keys = 1, .key = { K("k") }, .states = 2, .state = { "w", "b" }, .trained = 3,
-	  .channels = channels_linear, .dims = dims_linear, .fit = fit_linear, .forward = forward_linear,
+	{ .name = "min_max",
+	  .keys = 2,
+	  .key = { { .name = "scope", .words = "global channel" }, EPS },
+	  .wants = YOKE_WANTS_EXTREMES,
+	  .states = 2,
+	  .state = { "min", "scale" },
+	  .trained = 3,
+	  .channels = same,
+	  .dims = line,
+	  .fit = fit_min_max,
+	  .forward = shift_scale,
+	  .affine = affine_shift_scale,
+	  .diagonal = 1 },
+	{ .name = "pca",
+	  .keys = 4,
+	  .key = { K("k"),
+		   { .name = "whiten", .words = YOKE_NODE_WHOLE, .def = 0, .min = 0, .max = 1 },
+		   EPS_SHARE,
+		   RELATIVE },
+	  .wants = YOKE_WANTS_COVARIANCE,
+	  .states = 4,
+	  .state = { "mean", "w", "scale", "ratio" },
+	  .trained = 2,
+	  .channels = channels_k,
+	  .dims = dims_pca,
+	  .fit = fit_pca,
+	  .forward = forward_pca,
+	  .affine = affine_pca },
+	{ .name = "rx",
+	  .keys = 2,
+	  .key = { EPS_SHARE, RELATIVE },
+	  .wants = YOKE_WANTS_COVARIANCE,
+	  .states = 2,
+	  .state = { "mean", "u" },
+	  .trained = 3,
+	  .channels = channels_one,
+	  .dims = dims_rx,
+	  .fit = fit_rx,
+	  .forward = forward_rx },
+	{ .name = "logit",
+	  .wants = YOKE_WANTS_VARIANCE,
+	  .states = 2,
+	  .state = { "threshold", "scale" },
+	  .trained = 3,
+	  .channels = same,
+	  .dims = line,
+	  .fit = fit_logit,
+	  .forward = shift_scale,
+	  .affine = affine_shift_scale,
+	  .diagonal = 1 },
+	{ .name = "select",
+	  .keys = 3,
+	  .key = { K("n"), EPS_SHARE, RELATIVE },
+	  .wants = YOKE_WANTS_VARIANCE,
+	  .states = 1,
+	  .state = { "l" },
+	  .trained = 1,
+	  .channels = channels_select,
+	  .dims = line,
+	  .fit = fit_select,
+	  .forward = forward_select,
+	  .affine = affine_select,
+	  .diagonal = 1 },
+	{ .name = "linear",
+	  .keys = 1,
+	  .key = { K("k") },
+	  .states = 2,
+	  .state = { "w", "b" },
+	  .trained = 3,
+	  .channels = channels_linear,
+	  .dims = dims_linear,
+	  .fit = fit_linear,
+	  .forward = forward_linear,
 	  .affine = affine_linear },
-	{ .name = "sam", .keys = 1, .key = { TARGET }, .states = 1, .state = { "target" }, .channels = channels_sam, .dims = line,
-	  .fit = fit_sam, .forward = forward_sam },
-	{ .name = "ace", .keys = 3, .key = { EPS_SHARE, RELATIVE, TARGET }, .wants = YOKE_WANTS_COVARIANCE, .states = 3,
-	  .state = { "mean", "u", "target" }, .channels = channels_ace, .dims = dims_ace, .fit = fit_ace, .forward = forward_ace },
-	{ .name = "local_rx", .keys = 5,
+	{ .name = "sam",
+	  .keys = 1,
+	  .key = { TARGET },
+	  .states = 1,
+	  .state = { "target" },
+	  .channels = channels_sam,
+	  .dims = line,
+	  .fit = fit_sam,
+	  .forward = forward_sam },
+	{ .name = "ace",
+	  .keys = 3,
+	  .key = { EPS_SHARE, RELATIVE, TARGET },
+	  .wants = YOKE_WANTS_COVARIANCE,
+	  .states = 3,
+	  .state = { "mean", "u", "target" },
+	  .channels = channels_ace,
+	  .dims = dims_ace,
+	  .fit = fit_ace,
+	  .forward = forward_ace },
+	{ .name = "local_rx",
+	  .keys = 5,
 	  .key = { { .name = "inner", .words = YOKE_NODE_WHOLE, .def = 5, .min = 1, .max = 1021 },
-		   { .name = "outer", .words = YOKE_NODE_WHOLE, .def = 21, .min = 3, .max = 1023 }, EPS_SHARE, RELATIVE,
-		   { .name = "pixels", .words = YOKE_NODE_WHOLE, .def = 0, .min = 0, .max = 1 << 20 } },
-	  .channels = yk_local_rx_channels, .forward = yk_local_rx_forward, .spatial = 1 },
+		   { .name = "outer", .words = YOKE_NODE_WHOLE, .def = 21, .min = 3, .max = 1023 },
+		   EPS_SHARE,
+		   RELATIVE,
+		   { .name = "pixels",
+		     .words = YOKE_NODE_WHOLE,
+		     .def = 0,
+		     .min = 0,
+		     .max = 1 << 20 } },
+	  .channels = yk_local_rx_channels,
+	  .forward = yk_local_rx_forward,
+	  .spatial = 1 },
 	{ .name = "sigmoid", .channels = same, .forward = forward_sigmoid },
 	{ .name = "unit", .channels = same, .forward = forward_unit },
-	{ .name = "decide", .keys = 1, .key = { { .name = "t", .def = 0, .min = -1e30, .max = 1e30 } },
-	  .channels = same, .forward = forward_decide },
+	{ .name = "decide",
+	  .keys = 1,
+	  .key = { { .name = "t", .def = 0, .min = -1e30, .max = 1e30 } },
+	  .channels = same,
+	  .forward = forward_decide },
 };
 const int yk_node_type_count = sizeof yk_node_types / sizeof *yk_node_types;
 
@@ -553,7 +685,8 @@ bool yk_node_keeps_bands(const yoke_pipeline *p, int node)
 {
 	while (node >= 0) {
 		const struct yk_fit_node *n = &p->node[node];
-		if (n->in.count != 1 || (n->type->channels != same && n->type->channels != channels_select))
+		if (n->in.count != 1 ||
+		    (n->type->channels != same && n->type->channels != channels_select))
 			return false;
 		node = n->in.from[0];
 	}
@@ -577,7 +710,10 @@ int yk_scenes_check(const yoke_pipeline *p, const char *call, int rank)
 {
 	for (int i = 0; i < p->nodes && rank < 3; i++)
 		if (p->node[i].type->spatial)
-			return yk_fail(YOKE_EINVAL, "%s: node %s needs neighbouring pixels, so x must be scenes [lines,samples,channels]; it "
-				       "has %d axes", call, p->node[i].name, rank);
+			return yk_fail(
+				YOKE_EINVAL,
+				"%s: node %s needs neighbouring pixels, so x must be scenes [lines,samples,channels]; it "
+				"has %d axes",
+				call, p->node[i].name, rank);
 	return 0;
 }

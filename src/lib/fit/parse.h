@@ -9,7 +9,8 @@
 json_t *yk_parse_member(json_t *object, const char *name, const char *def);
 // Index of the node that a string names; -1 for "input", where allowed.  EINVAL suggests the
 // nearest.
-int yk_parse_node(const yoke_pipeline *, const json_t *, const char *where, const char *key, bool stream, int *to);
+int yk_parse_node(const yoke_pipeline *, const json_t *, const char *where, const char *key,
+		  bool stream, int *to);
 // Index of a node's state by name; -1: none.
 int yk_state_named(const struct yk_fit_node *, const char *state);
 int yk_parse_trainer(json_t *root, struct yk_trainer_keys *);

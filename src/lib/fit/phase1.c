@@ -20,7 +20,8 @@
 #include "fit/resume.h"
 #include "graph/context.h"
 
-YK_PARAM(save_setting, "fit.save", YK_INT, "10", "seconds between checkpoints of the statistics of a pass over a stream", .min = 0,
+YK_PARAM(save_setting, "fit.save", YK_INT, "10",
+	 "seconds between checkpoints of the statistics of a pass over a stream", .min = 0,
 	 .max = 1000000);
 YK_PARAM(chunk_setting, "fit.chunk", YK_INT, "1048576", "the number of elements of a batch "
 	"for which values of nodes are computed at a time on the CPU",
@@ -58,7 +59,8 @@ static uint64_t fingerprint(const struct phase *f)
 		hash = yk_hash_numbers(n->key, sizeof *n->key, (size_t)n->type->keys, hash);
 		for (int k = 0; k < n->type->keys; k++)
 			if (n->list && yk_key_is_list(&n->type->key[k]))
-				hash = yk_hash_numbers(n->list, sizeof *n->list, (size_t)n->key[k], hash);
+				hash = yk_hash_numbers(n->list, sizeof *n->list, (size_t)n->key[k],
+						       hash);
 		hash = yk_hash_numbers(n->in.from, sizeof *n->in.from, (size_t)n->in.count, hash);
 	}
 	return hash;
@@ -74,8 +76,12 @@ static int save(struct phase *f, int64_t samples)
 	int base[YK_BASES];
 	bool open[YK_BASES];
 	yoke_statistic *statistic[YK_BASES];
-	struct yk_collected c = { .of = fingerprint(f), .base = base, .open = open, .statistic = statistic,
-				  .passes = f->p->stats.passes, .samples = samples };
+	struct yk_collected c = { .of = fingerprint(f),
+				  .base = base,
+				  .open = open,
+				  .statistic = statistic,
+				  .passes = f->p->stats.passes,
+				  .samples = samples };
 	for (int b = 0; b < YK_BASES; b++) {
 		if (!f->of[b])
 			continue;
@@ -92,16 +98,22 @@ static int load(struct phase *f)
 	int base[YK_BASES];
 	bool open[YK_BASES];
 	yoke_statistic *statistic[YK_BASES];
-	struct yk_collected c = { .of = fingerprint(f), .base = base, .open = open, .statistic = statistic };
+	struct yk_collected c = {
+		.of = fingerprint(f), .base = base, .open = open, .statistic = statistic
+	};
 	int err = yk_collected_load(&c, YK_BASES, f->o->folder);
 	for (int i = 0; i < c.n; i++) {
 		const int b = base[i] < YK_BASES ? base[i] : 0;
-		const bool fits = base[i] == b && f->flows.wants[b] && !f->of[b] &&
-				  statistic[i]->channels == yk_flow_channels(f->p, b) &&
-				  statistic[i]->diagonal == !(f->flows.wants[b] & YOKE_WANTS_COVARIANCE);
+		const bool fits =
+			base[i] == b && f->flows.wants[b] && !f->of[b] &&
+			statistic[i]->channels == yk_flow_channels(f->p, b) &&
+			statistic[i]->diagonal == !(f->flows.wants[b] & YOKE_WANTS_COVARIANCE);
 		if (err || !fits) {
 			yoke_statistic_free(statistic[i]);
-			err = err ? err : yk_fail(YOKE_EFORMAT, "%s: its statistics are not those of the pipeline", f->o->folder);
+			err = err ? err :
+				    yk_fail(YOKE_EFORMAT,
+					    "%s: its statistics are not those of the pipeline",
+					    f->o->folder);
 			continue;
 		}
 		f->of[b] = statistic[i];
@@ -116,9 +128,12 @@ static int load(struct phase *f)
 
 // ---- a pass ----
 
-static int add_batch(struct phase *f, const struct pass *pass, yoke_tensor *x, yoke_tensor *weight, yoke_tensor *extent)
+static int add_batch(struct phase *f, const struct pass *pass, yoke_tensor *x, yoke_tensor *weight,
+		     yoke_tensor *extent)
 {
-	struct yk_values v = { .stream = x, .weight = weight == YOKE_NONE ? NULL : weight, .extent = extent };
+	struct yk_values v = { .stream = x,
+			       .weight = weight == YOKE_NONE ? NULL : weight,
+			       .extent = extent };
 	yoke_tensor *t[YK_BASES];
 	yk_folds_put(&f->folds, f->p, &v);
 	for (int k = 0; k < pass->count; k++)
@@ -132,8 +147,12 @@ static int add_batch(struct phase *f, const struct pass *pass, yoke_tensor *x, y
 
 static void report_progress(const struct phase *f, int64_t done)
 {
-	const struct yoke_fitting_progress x = { .size = sizeof x, .stage = "fit", .round = f->p->stats.passes + 1, .done = done,
-						 .all = yoke_dataset_count(f->o->set), .loss = NAN };
+	const struct yoke_fitting_progress x = { .size = sizeof x,
+						 .stage = "fit",
+						 .round = f->p->stats.passes + 1,
+						 .done = done,
+						 .all = yoke_dataset_count(f->o->set),
+						 .loss = NAN };
 	if (f->o->progress && f->p->plan.keys.progress_bar)
 		f->o->progress(f->o->arg, &x);
 }
@@ -142,16 +161,19 @@ static void report_progress(const struct phase *f, int64_t done)
 // the cache and use little memory.
 static int add_chunks(struct phase *f, const struct pass *pass, yoke_tensor *x, yoke_tensor *weight)
 {
-	const int64_t c = f->p->channels, rows = yoke_count(x) / c, chunk = yk_param_int(&chunk_setting),
-		      each = chunk < c ? 1 : chunk / c;
+	const int64_t c = f->p->channels, rows = yoke_count(x) / c,
+		      chunk = yk_param_int(&chunk_setting), each = chunk < c ? 1 : chunk / c;
 	const void *at, *w = NULL;
-	yoke_tensor *kept = yoke_share(x, &at), *kept_w = weight == YOKE_NONE ? NULL : yoke_share(weight, &w);
+	yoke_tensor *kept = yoke_share(x, &at),
+		    *kept_w = weight == YOKE_NONE ? NULL : yoke_share(weight, &w);
 	int err = kept && (kept_w || weight == YOKE_NONE) ? 0 : yk_error_last();
 	for (int64_t from = 0; from < rows && !err; from += each) {
 		const int64_t n = rows - from < each ? rows - from : each, dims[2] = { n, c };
 		yoke_scope *s = yoke_scope_begin("chunk");
-		err = add_batch(f, pass, yoke_wrap(yoke_f32, 2, dims, (float *)at + from * c, NULL, NULL),
-				w ? yoke_wrap(yoke_f32, 1, dims, (float *)w + from, NULL, NULL) : YOKE_NONE, NULL);
+		err = add_batch(
+			f, pass, yoke_wrap(yoke_f32, 2, dims, (float *)at + from * c, NULL, NULL),
+			w ? yoke_wrap(yoke_f32, 1, dims, (float *)w + from, NULL, NULL) : YOKE_NONE,
+			NULL);
 		yoke_scope_end(s);
 	}
 	yoke_free(kept);
@@ -165,8 +187,14 @@ static int check_weights(yoke_tensor *weight)
 	float wrong = 0;
 	if (weight == YOKE_NONE)
 		return 0;
-	int err = yoke_read(yoke_sum(yoke_sub(yoke_const(1), yoke_cast(yoke_ge(weight, yoke_const(0)), yoke_f32)), YOKE_ALL), &wrong, sizeof wrong);
-	return err || wrong == 0 ? err : yk_fail(YOKE_ERANGE, "pipeline_fit: the set has weights that are negative or NaN");
+	int err = yoke_read(yoke_sum(yoke_sub(yoke_const(1),
+					      yoke_cast(yoke_ge(weight, yoke_const(0)), yoke_f32)),
+				     YOKE_ALL),
+			    &wrong, sizeof wrong);
+	return err || wrong == 0 ?
+		       err :
+		       yk_fail(YOKE_ERANGE,
+			       "pipeline_fit: the set has weights that are negative or NaN");
 }
 
 // Reads the next batch; returns its row count.
@@ -179,13 +207,15 @@ static int64_t read_batch(struct phase *f, const struct pass *pass, yoke_loader 
 	f->p->stats.loading += yk_seconds() - began;
 	int err = 0;
 	if (rows > 0) {
-		yoke_tensor *x = t[f->fields.x], *w = f->fields.weight < 0 ? YOKE_NONE : t[f->fields.weight],
+		yoke_tensor *x = t[f->fields.x],
+			    *w = f->fields.weight < 0 ? YOKE_NONE : t[f->fields.weight],
 			    *extent = f->fields.extent < 0 ? NULL : t[f->fields.extent];
 		x = yoke_dtype(x) == yoke_f32 ? x : yoke_cast(x, yoke_f32);
 		w = w == YOKE_NONE || yoke_dtype(w) == yoke_f32 ? w : yoke_cast(w, yoke_f32);
 		err = check_weights(w);
 		if (!err)
-			err = f->chunked ? add_chunks(f, pass, x, w) : add_batch(f, pass, x, w, extent);
+			err = f->chunked ? add_chunks(f, pass, x, w) :
+					   add_batch(f, pass, x, w, extent);
 	}
 	if (s)
 		yoke_scope_end(s);
@@ -214,7 +244,8 @@ static int read_pass(struct phase *f, const struct pass *pass)
 		if (f->stopped && f->o->folder)
 			err = save(f, done);
 		more &= !f->stopped;
-		if (more && !err && keeps(f) && yk_seconds() - f->saved >= (double)yk_param_int(&save_setting))
+		if (more && !err && keeps(f) &&
+		    yk_seconds() - f->saved >= (double)yk_param_int(&save_setting))
 			err = save(f, done);
 	}
 	yoke_loader_free(l);
@@ -233,26 +264,38 @@ static int collect(struct phase *f)
 	struct pass pass = { .count = 0 };
 	char names[300] = "";
 	for (int base = 0; base < YK_BASES; base++) {
-		if (!f->flows.wants[base] || f->done[base] || !yk_flow_computable(f->p, base) || (f->p->each && pass.count))
+		if (!f->flows.wants[base] || f->done[base] || !yk_flow_computable(f->p, base) ||
+		    (f->p->each && pass.count))
 			continue;
 		if (!f->of[base])
-			f->of[base] = yoke_statistic_new(yk_flow_channels(f->p, base), !(f->flows.wants[base] & YOKE_WANTS_COVARIANCE));
+			f->of[base] =
+				yoke_statistic_new(yk_flow_channels(f->p, base),
+						   !(f->flows.wants[base] & YOKE_WANTS_COVARIANCE));
 		if (!f->of[base])
 			return yk_error_last();
 		pass.base[pass.count++] = base;
 		const size_t n = strlen(names);
 		snprintf(names + n, sizeof names - n, "%s%s%s", n ? ", " : "",
-			 base == 0 ? "the stream" : base < YK_BASE_INPUT ? "the result of " : "the input of ",
-			 base == 0 ? "" : f->p->node[base < YK_BASE_INPUT ? base - 1 : base - YK_BASE_INPUT].name);
+			 base == 0            ? "the stream" :
+			 base < YK_BASE_INPUT ? "the result of " :
+						"the input of ",
+			 base == 0 ?
+				 "" :
+				 f->p->node[base < YK_BASE_INPUT ? base - 1 : base - YK_BASE_INPUT]
+					 .name);
 	}
 	if (!pass.count)
 		return yk_fail(YOKE_EINVAL, "pipeline_fit: nothing can be fitted");
-	yk_log(YOKE_LOG_INFO, "fit", "pass %d over the stream: statistics of %s", f->p->stats.passes + 1, names);
+	yk_log(YOKE_LOG_INFO, "fit", "pass %d over the stream: statistics of %s",
+	       f->p->stats.passes + 1, names);
 	f->saved = yk_seconds();
-	f->chunked = (pass.count > 1 || pass.base[0]) && yk_current_or_null()->device == yk_current_or_null()->cpu;
+	f->chunked = (pass.count > 1 || pass.base[0]) &&
+		     yk_current_or_null()->device == yk_current_or_null()->cpu;
 	for (int i = 0; i < f->p->nodes; i++) // chunks of pixels are not scenes
 		f->chunked &= !f->p->node[i].type->spatial;
-	int err = f->p->each ? 0 : yk_folds_make(&f->folds, f->p, &f->flows, f->of, pass.count, pass.base);
+	int err = f->p->each ?
+			  0 :
+			  yk_folds_make(&f->folds, f->p, &f->flows, f->of, pass.count, pass.base);
 	if (!err)
 		err = read_pass(f, &pass);
 	yk_folds_free(&f->folds);
@@ -274,26 +317,36 @@ static int fit_node(struct phase *f, int node)
 	struct yk_affine in = { 0 };
 	double *numbers = NULL;
 	char why[400] = "";
-	struct yoke_node_fit to = { .size = sizeof to, .node = n->name, .key = n->key, .in = c,
-				    .seed = yk_hash(n->name, strlen(n->name), f->p->seed), .list = n->list };
+	struct yoke_node_fit to = { .size = sizeof to,
+				    .node = n->name,
+				    .key = n->key,
+				    .in = c,
+				    .seed = yk_hash(n->name, strlen(n->name), f->p->seed),
+				    .list = n->list };
 	int err = 0;
 	if (wants && s->count < 2 && wants & (YOKE_WANTS_VARIANCE | YOKE_WANTS_COVARIANCE))
-		return yk_fail(YOKE_ERANGE, "pipeline_fit: %s: its input has a weight of %g; it takes two observations",
-			       n->name, s->count);
+		return yk_fail(
+			YOKE_ERANGE,
+			"pipeline_fit: %s: its input has a weight of %g; it takes two observations",
+			n->name, s->count);
 	if (wants && s->count == 0)
-		return yk_fail(YOKE_ERANGE, "pipeline_fit: %s: its input has no observations", n->name);
+		return yk_fail(YOKE_ERANGE, "pipeline_fit: %s: its input has no observations",
+			       n->name);
 	if (wants) {
 		if ((err = yk_flow_affine(&f->flows, f->p, node, &in)) < 0)
 			return err;
 		numbers = calloc((size_t)(4 * c + c * c + in.cols), sizeof *numbers);
 		if (!numbers) {
 			free(in.a);
-			return yk_fail(YOKE_ENOMEM, "pipeline_fit: no memory for %lld channels", (long long)c);
+			return yk_fail(YOKE_ENOMEM, "pipeline_fit: no memory for %lld channels",
+				       (long long)c);
 		}
-		yk_flow_derive(s, &in, numbers, numbers + c, numbers + 4 * c, numbers + 2 * c, numbers + 3 * c);
+		yk_flow_derive(s, &in, numbers, numbers + c, numbers + 4 * c, numbers + 2 * c,
+			       numbers + 3 * c);
 		to.count = s->count;
 		to.mean = numbers;
-		to.variance = wants & (YOKE_WANTS_VARIANCE | YOKE_WANTS_COVARIANCE) ? numbers + c : NULL;
+		to.variance =
+			wants & (YOKE_WANTS_VARIANCE | YOKE_WANTS_COVARIANCE) ? numbers + c : NULL;
 		to.min = wants & YOKE_WANTS_EXTREMES ? numbers + 2 * c : NULL;
 		to.max = wants & YOKE_WANTS_EXTREMES ? numbers + 3 * c : NULL;
 		to.covariance = wants & YOKE_WANTS_COVARIANCE ? numbers + 4 * c : NULL;
@@ -378,7 +431,8 @@ int yoke_pipeline_fit_as(yoke_pipeline *p, const struct yoke_fitting *options)
 	f->p = p;
 	f->o = &o;
 	p->stats = (struct yoke_pipeline_stats){ .size = sizeof p->stats };
-	err = o.set ? yk_fit_deterministic(p, "pipeline_fit") : yk_fail(YOKE_EINVAL, "pipeline_fit: there is no set");
+	err = o.set ? yk_fit_deterministic(p, "pipeline_fit") :
+		      yk_fail(YOKE_EINVAL, "pipeline_fit: there is no set");
 	if (!err)
 		err = yk_statistics_context(p, &cpu);
 	if (cpu) {
@@ -399,5 +453,7 @@ int yoke_pipeline_fit_as(yoke_pipeline *p, const struct yoke_fitting *options)
 
 int yoke_pipeline_fit(yoke_pipeline *p, yoke_dataset *set, const char *loader)
 {
-	return yoke_pipeline_fit_as(p, &(struct yoke_fitting){ .size = sizeof(struct yoke_fitting), .set = set, .loader = loader });
+	return yoke_pipeline_fit_as(p, &(struct yoke_fitting){ .size = sizeof(struct yoke_fitting),
+							       .set = set,
+							       .loader = loader });
 }

@@ -27,10 +27,14 @@ static int take_list(struct yk_fit_node *n, int k, const json_t *value)
 		const json_t *one = json_array_get(value, i);
 		n->list[i] = json_is_number(one) ? json_number_value(one) : NAN;
 		if (!isfinite(n->list[i]))
-			return yk_fail(YOKE_EINVAL, "%s: %s: %s: number %zu of the list is not a number", what, n->name, n->type->key[k].name, i);
+			return yk_fail(YOKE_EINVAL,
+				       "%s: %s: %s: number %zu of the list is not a number", what,
+				       n->name, n->type->key[k].name, i);
 	}
 	n->key[k] = (double)count;
-	return count ? 0 : yk_fail(YOKE_EINVAL, "%s: %s: %s must be a list of numbers", what, n->name, n->type->key[k].name);
+	return count ? 0 :
+		       yk_fail(YOKE_EINVAL, "%s: %s: %s must be a list of numbers", what, n->name,
+			       n->type->key[k].name);
 }
 
 // Reads key k; adds it with its default if the object lacks it.
@@ -42,21 +46,25 @@ static int take_key(struct yk_fit_node *n, int k, json_t *object)
 	if (value && yk_key_is_list(key))
 		return take_list(n, k, value);
 	const bool whole = key->words && !*key->words, word = key->words && *key->words;
-	json_t *def = value || isnan(key->def) ? NULL : word ? yk_parse_word_at(key->words, (int)key->def) :
-		      whole			       ? json_integer((json_int_t)key->def) :
-							 json_real(key->def);
+	json_t *def = value || isnan(key->def) ? NULL :
+		      word                     ? yk_parse_word_at(key->words, (int)key->def) :
+		      whole                    ? json_integer((json_int_t)key->def) :
+						 json_real(key->def);
 	if (!value && !isnan(key->def) && json_object_set_new(object, key->name, def))
 		return yk_fail(YOKE_ENOMEM, "%s: no memory", what);
 	if (value && word) {
 		const int place = yk_parse_word(value, key->words);
 		if (place < 0)
-			return yk_fail(YOKE_EINVAL, "%s: %s: %s must be one of: %s", what, n->name, key->name, key->words);
+			return yk_fail(YOKE_EINVAL, "%s: %s: %s must be one of: %s", what, n->name,
+				       key->name, key->words);
 		n->key[k] = place;
 	} else if (value) {
 		n->key[k] = json_is_number(value) ? json_number_value(value) : NAN;
-		if (!(n->key[k] >= key->min && n->key[k] <= key->max) || (whole && n->key[k] != floor(n->key[k])))
-			return yk_fail(YOKE_EINVAL, "%s: %s: %s must be a %snumber from %g to %g", what, n->name, key->name,
-				       whole ? "whole " : "", key->min, key->max);
+		if (!(n->key[k] >= key->min && n->key[k] <= key->max) ||
+		    (whole && n->key[k] != floor(n->key[k])))
+			return yk_fail(YOKE_EINVAL, "%s: %s: %s must be a %snumber from %g to %g",
+				       what, n->name, key->name, whole ? "whole " : "", key->min,
+				       key->max);
 	}
 	if (isnan(n->key[k]))
 		return yk_fail(YOKE_EINVAL, "%s: %s: give %s", what, n->name, key->name);
@@ -68,11 +76,14 @@ static int take_node(struct yk_fit_node *n, json_t *object, int index)
 	const char *names[4 + YOKE_NODE_KEYS] = { "name", "type", "in", "train" }, *name, *type;
 	char where[200];
 	snprintf(where, sizeof where, "%s: node %d", what, index);
-	if (yk_json_str(object, where, "name", &name) < 0 || yk_json_str(object, where, "type", &type) < 0)
+	if (yk_json_str(object, where, "name", &name) < 0 ||
+	    yk_json_str(object, where, "type", &type) < 0)
 		return yk_error_last();
 	snprintf(where, sizeof where, "%s: %.100s", what, name);
 	if (!*name || strpbrk(name, "./ ") || !strcmp(name, "input"))
-		return yk_fail(YOKE_EINVAL, "%s: a node's name has no dot, slash or space, and is not 'input'", where);
+		return yk_fail(YOKE_EINVAL,
+			       "%s: a node's name has no dot, slash or space, and is not 'input'",
+			       where);
 	n->type = yk_node_type(type, where);
 	n->name = strdup(name);
 	if (!n->type || !n->name)
@@ -115,9 +126,11 @@ static int take_input(const yoke_pipeline *p, struct yk_fit_node *n, const json_
 {
 	char where[200];
 	if (!json_is_string(name))
-		return yk_fail(YOKE_EINVAL, "%s: %s: `in` is a node's name, or several in a list", what, n->name);
+		return yk_fail(YOKE_EINVAL, "%s: %s: `in` is a node's name, or several in a list",
+			       what, n->name);
 	if (n->in.count == YK_NODE_INPUTS)
-		return yk_fail(YOKE_EINVAL, "%s: %s: reads more than %d nodes", what, n->name, YK_NODE_INPUTS);
+		return yk_fail(YOKE_EINVAL, "%s: %s: reads more than %d nodes", what, n->name,
+			       YK_NODE_INPUTS);
 	snprintf(where, sizeof where, "%s: %.100s", what, n->name);
 	return yk_node_find(p, json_string_value(name), true, where, &n->in.from[n->in.count++]);
 }
@@ -130,7 +143,8 @@ static int take_inputs(const yoke_pipeline *p, struct yk_fit_node *n, int index,
 	int err = 0;
 	if (!in) {
 		n->in = (struct yk_node_input){ .count = 1, .from = { index - 1 } };
-		const int failed = json_object_set_new(object, "in", json_string(index ? p->node[index - 1].name : "input"));
+		const int failed = json_object_set_new(
+			object, "in", json_string(index ? p->node[index - 1].name : "input"));
 		return failed ? yk_fail(YOKE_ENOMEM, "%s: no memory", what) : 0;
 	}
 	if (!json_is_array(in))
@@ -138,7 +152,8 @@ static int take_inputs(const yoke_pipeline *p, struct yk_fit_node *n, int index,
 	json_array_foreach(in, i, one)
 		if (!err)
 			err = take_input(p, n, one);
-	return err || n->in.count ? err : yk_fail(YOKE_EINVAL, "%s: %s: reads nothing", what, n->name);
+	return err || n->in.count ? err :
+				    yk_fail(YOKE_EINVAL, "%s: %s: reads nothing", what, n->name);
 }
 
 // Topological sort: each node follows its inputs.
@@ -170,8 +185,10 @@ static int sort(yoke_pipeline *p)
 	}
 	for (int i = 0; i + 1 < p->nodes; i++) // the last one is the result
 		if (!read[i])
-			return yk_fail(YOKE_EINVAL, "%s: %s: nothing reads it; name it in a node's `in`, or take it away", what,
-				       p->node[i].name);
+			return yk_fail(
+				YOKE_EINVAL,
+				"%s: %s: nothing reads it; name it in a node's `in`, or take it away",
+				what, p->node[i].name);
 	for (int i = 0; i < p->nodes; i++) {
 		struct yk_fit_node *n = &sorted[place[i]];
 		*n = p->node[i];
@@ -185,15 +202,17 @@ static int sort(yoke_pipeline *p)
 
 static int take(yoke_pipeline *p, json_t *root)
 {
-	static const char *const names[] = { "nodes", "losses", "metrics", "trainer", "optimizer", "seed", "freeze", "unfreeze",
-					     "monitors" };
+	static const char *const names[] = { "nodes", "losses", "metrics",  "trainer", "optimizer",
+					     "seed",  "freeze", "unfreeze", "monitors" };
 	const json_t *nodes = json_object_get(root, "nodes");
 	int64_t seed = 0;
 	json_t *one;
 	size_t i;
 	int err = yk_parse_known(root, what, names, sizeof names / sizeof *names);
-	if (!err && (!json_is_array(nodes) || !json_array_size(nodes) || json_array_size(nodes) > YK_NODES))
-		err = yk_fail(YOKE_EINVAL, "%s: nodes: must be a list of 1 .. %d nodes", what, YK_NODES);
+	if (!err &&
+	    (!json_is_array(nodes) || !json_array_size(nodes) || json_array_size(nodes) > YK_NODES))
+		err = yk_fail(YOKE_EINVAL, "%s: nodes: must be a list of 1 .. %d nodes", what,
+			      YK_NODES);
 	if (!err && yk_parse_member(root, "seed", "42"))
 		err = yk_json_int(root, what, "seed", 0, INT64_MAX, &seed);
 	p->seed = (uint64_t)seed;
@@ -204,7 +223,8 @@ static int take(yoke_pipeline *p, json_t *root)
 		if ((err = take_node(n, one, (int)i)) < 0)
 			return err;
 		if (yk_node_named(p, n->name) < (int)i)
-			return yk_fail(YOKE_EINVAL, "%s: two nodes have the name %s", what, n->name);
+			return yk_fail(YOKE_EINVAL, "%s: two nodes have the name %s", what,
+				       n->name);
 	}
 	json_array_foreach(nodes, i, one)
 		if ((err = take_inputs(p, &p->node[i], (int)i, one)) < 0)

@@ -19,7 +19,8 @@
 
 static bool is_gpu(const struct yk_device *d)
 {
-	return d->info.kind == YOKE_DEVICE_GPU || d->info.kind == YOKE_DEVICE_IGPU || d->info.kind == YOKE_DEVICE_ACCELERATOR;
+	return d->info.kind == YOKE_DEVICE_GPU || d->info.kind == YOKE_DEVICE_IGPU ||
+	       d->info.kind == YOKE_DEVICE_ACCELERATOR;
 }
 
 // The GPU with that number, counting each physical GPU once, best first; -1: the first.
@@ -35,13 +36,15 @@ static yoke_context *context_on_backend(const struct yk_trainer_keys *t)
 {
 	char name[YK_FIT_TEXT_SIZE + 24];
 	if (t->device >= 0 && strpbrk(t->accelerator, ":,")) {
-		yk_fail(YOKE_EINVAL, "pipeline: trainer: devices: [%lld] needs an accelerator that names one backend, but it is '%s'", (long long)t->device,
-			t->accelerator);
+		yk_fail(YOKE_EINVAL,
+			"pipeline: trainer: devices: [%lld] needs an accelerator that names one backend, but it is '%s'",
+			(long long)t->device, t->accelerator);
 		return NULL;
 	}
 	if (t->device < 0 && !strchr(t->accelerator, ':'))
 		return yoke_context_new(t->accelerator);
-	snprintf(name, sizeof name, t->device < 0 ? "%s" : "%s:%lld", t->accelerator, (long long)t->device);
+	snprintf(name, sizeof name, t->device < 0 ? "%s" : "%s:%lld", t->accelerator,
+		 (long long)t->device);
 	return yoke_context_new_on(name);
 }
 
@@ -51,8 +54,10 @@ static yoke_context *context_on_gpu(const struct yk_trainer_keys *t)
 	if (d)
 		return yoke_context_new_on(d->id);
 	if (yk_strict() || t->device > 0) {
-		yk_fail(YOKE_ENODEV, "pipeline: trainer: accelerator: no GPU was found%s; yoke info lists the devices; or set it to \"cpu\"",
-			t->device > 0 ? " with that number" : ", and YOKE_STRICT forbids running on the CPU instead");
+		yk_fail(YOKE_ENODEV,
+			"pipeline: trainer: accelerator: no GPU was found%s; yoke info lists the devices; or set it to \"cpu\"",
+			t->device > 0 ? " with that number" :
+					", and YOKE_STRICT forbids running on the CPU instead");
 		return NULL;
 	}
 	yk_warn("fit", "trainer.accelerator=gpu: no GPU was found; using the CPU");
@@ -110,7 +115,9 @@ int yk_statistics_context(const yoke_pipeline *p, yoke_context **to)
 	if (p->plan.keys.statistics == 1 && d->info.flags & YOKE_DEVICE_F64)
 		return 0;
 	if (p->plan.keys.statistics == 1)
-		yk_warn("fit", "trainer.statistics=device: %s does not support f64; statistics are collected on the CPU", d->id);
+		yk_warn("fit",
+			"trainer.statistics=device: %s does not support f64; statistics are collected on the CPU",
+			d->id);
 	*to = yoke_context_new("cpu");
 	return *to ? 0 : yk_error_last();
 }
@@ -144,11 +151,15 @@ int yk_fit_deterministic(const yoke_pipeline *p, const char *call)
 	static const struct {
 		const char *name, *required;
 	} setting[] = { { "cpu.gemm", "own" }, { "cpu.lapack", "0" } };
-	for (size_t i = 0; p->plan.keys.deterministic && i < sizeof setting / sizeof *setting; i++) {
+	for (size_t i = 0; p->plan.keys.deterministic && i < sizeof setting / sizeof *setting;
+	     i++) {
 		struct yk_param *s = yk_param_find(setting[i].name);
 		if (s && strcmp(yk_param_str(s), setting[i].required))
-			return yk_fail(YOKE_EINVAL, "%s: trainer.deterministic excludes %s=%s, whose results depend on the number of threads "
-				       "and the library's version; set it to %s", call, setting[i].name, yk_param_str(s), setting[i].required);
+			return yk_fail(
+				YOKE_EINVAL,
+				"%s: trainer.deterministic excludes %s=%s, whose results depend on the number of threads "
+				"and the library's version; set it to %s",
+				call, setting[i].name, yk_param_str(s), setting[i].required);
 	}
 	return 0;
 }

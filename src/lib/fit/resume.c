@@ -59,8 +59,9 @@ static int read_position(const char *folder, struct yk_fit_position *to)
 	const struct {
 		const char *name;
 		int64_t *to;
-	} key[] = { { "epoch", &to->epoch }, { "step", &to->step }, { "batch", &to->batch }, { "index", &to->index }, { "failed", &to->failed },
-		    { "rows", &to->rows }, { "pixels", &to->pixels } };
+	} key[] = { { "epoch", &to->epoch },  { "step", &to->step },     { "batch", &to->batch },
+		    { "index", &to->index },  { "failed", &to->failed }, { "rows", &to->rows },
+		    { "pixels", &to->pixels } };
 	*to = (struct yk_fit_position){ .epoch = 0 };
 	path_of(path, folder, "checkpoint.json", -1);
 	if (access(path, F_OK) && errno == ENOENT)
@@ -68,9 +69,11 @@ static int read_position(const char *folder, struct yk_fit_position *to)
 	json_t *j = yk_json_load(path);
 	int err = j ? 0 : yk_error_last();
 	for (size_t i = 0; i < sizeof key / sizeof *key && !err; i++)
-		err = yk_json_int(j, path, key[i].name, !strcmp(key[i].name, "step"), INT64_MAX - 1, key[i].to);
+		err = yk_json_int(j, path, key[i].name, !strcmp(key[i].name, "step"), INT64_MAX - 1,
+				  key[i].to);
 	if (!err && to->batch && !to->rows)
-		err = yk_fail(YOKE_EFORMAT, "%s: has a batch within an epoch, but not its rows", path);
+		err = yk_fail(YOKE_EFORMAT, "%s: has a batch within an epoch, but not its rows",
+			      path);
 	if (j)
 		json_decref(j);
 	return err;
@@ -85,8 +88,8 @@ static void tidy(const char *folder, int64_t step)
 	sweep(folder, "optimizer", step);
 }
 
-int yk_fit_checkpoint(const yoke_pipeline *p, yoke_optim *o, const yoke_scaler *s, const char *folder,
-		      const struct yk_fit_position *position)
+int yk_fit_checkpoint(const yoke_pipeline *p, yoke_optim *o, const yoke_scaler *s,
+		      const char *folder, const struct yk_fit_position *position)
 {
 	char path[PATH];
 	path_of(path, folder, "states", position->step);
@@ -96,10 +99,14 @@ int yk_fit_checkpoint(const yoke_pipeline *p, yoke_optim *o, const yoke_scaler *
 	yk_file_sweep(path);
 	if (!err)
 		err = yoke_optim_save(o, path);
-	json_t *j = err ? NULL : json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o*}", "epoch", (json_int_t)position->epoch, "step",
-					   (json_int_t)position->step, "batch", (json_int_t)position->batch, "index", (json_int_t)position->index,
-					   "failed", (json_int_t)position->failed, "rows", (json_int_t)position->rows, "pixels",
-					   (json_int_t)position->pixels, "scaler", yk_scaler_describe(s));
+	json_t *j =
+		err ? NULL :
+		      json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o*}", "epoch",
+				(json_int_t)position->epoch, "step", (json_int_t)position->step,
+				"batch", (json_int_t)position->batch, "index",
+				(json_int_t)position->index, "failed", (json_int_t)position->failed,
+				"rows", (json_int_t)position->rows, "pixels",
+				(json_int_t)position->pixels, "scaler", yk_scaler_describe(s));
 	path_of(path, folder, "checkpoint.json", -1);
 	yk_file_sweep(path);
 	if (!err)
@@ -112,7 +119,8 @@ int yk_fit_checkpoint(const yoke_pipeline *p, yoke_optim *o, const yoke_scaler *
 	return 0;
 }
 
-int yk_fit_resume(yoke_optim *o, yoke_scaler *s, const char *folder, struct yk_fit_position *position)
+int yk_fit_resume(yoke_optim *o, yoke_scaler *s, const char *folder,
+		  struct yk_fit_position *position)
 {
 	char path[PATH];
 	int err = read_position(folder, position);
@@ -176,11 +184,13 @@ int yk_collected_save(const struct yk_collected *c, const char *folder)
 		statistic_path(path, folder, c->base[i], mark);
 		yk_file_sweep(path);
 		err = yoke_statistic_save(c->statistic[i], path);
-		json_array_append_new(list, json_pack("{s:i, s:b}", "base", c->base[i], "open", (int)c->open[i]));
+		json_array_append_new(
+			list, json_pack("{s:i, s:b}", "base", c->base[i], "open", (int)c->open[i]));
 	}
 	snprintf(of, sizeof of, "%016" PRIx64, c->of);
-	json_t *j = json_pack("{s:s, s:I, s:i, s:I, s:o}", "of", of, "mark", (json_int_t)mark, "passes", c->passes, "samples",
-			      (json_int_t)c->samples, "statistics", list);
+	json_t *j =
+		json_pack("{s:s, s:I, s:i, s:I, s:o}", "of", of, "mark", (json_int_t)mark, "passes",
+			  c->passes, "samples", (json_int_t)c->samples, "statistics", list);
 	path_of(path, folder, "collected.json", -1);
 	yk_file_sweep(path);
 	if (!err)
@@ -195,19 +205,24 @@ int yk_collected_save(const struct yk_collected *c, const char *folder)
 }
 
 // Loads the statistics that a JSON object lists.
-static int load_all(struct yk_collected *c, int max, const char *folder, const char *path, const json_t *j)
+static int load_all(struct yk_collected *c, int max, const char *folder, const char *path,
+		    const json_t *j)
 {
 	char file[PATH];
 	int64_t mark, passes, base;
 	json_t *list = json_object_get(j, "statistics"), *one;
 	size_t i;
-	if (yk_json_int(j, path, "mark", 1, INT64_MAX - 1, &mark) < 0 || yk_json_int(j, path, "passes", 0, max, &passes) < 0 ||
+	if (yk_json_int(j, path, "mark", 1, INT64_MAX - 1, &mark) < 0 ||
+	    yk_json_int(j, path, "passes", 0, max, &passes) < 0 ||
 	    yk_json_int(j, path, "samples", 0, INT64_MAX - 1, &c->samples) < 0)
 		return yk_error_last();
 	c->passes = (int)passes;
 	json_array_foreach(list, i, one) {
 		if (c->n == max || yk_json_int(one, path, "base", 0, INT32_MAX, &base) < 0)
-			return c->n == max ? yk_fail(YOKE_EFORMAT, "%s: has more statistics than the pipeline", path) : yk_error_last();
+			return c->n == max ?
+				       yk_fail(YOKE_EFORMAT,
+					       "%s: has more statistics than the pipeline", path) :
+				       yk_error_last();
 		statistic_path(file, folder, (int)base, mark);
 		c->base[c->n] = (int)base;
 		c->open[c->n] = json_is_true(json_object_get(one, "open"));

@@ -16,7 +16,8 @@ struct yk_fit_position {
 	int64_t rows, pixels;  // of the epoch's first batch
 };
 // scaler: the loss scaler, or NULL.
-int yk_fit_checkpoint(const yoke_pipeline *, yoke_optim *, const yoke_scaler *, const char *folder, const struct yk_fit_position *);
+int yk_fit_checkpoint(const yoke_pipeline *, yoke_optim *, const yoke_scaler *, const char *folder,
+		      const struct yk_fit_position *);
 // Reads the position from the directory's checkpoint, and restores optimizer and scaler.
 int yk_fit_resume(yoke_optim *, yoke_scaler *, const char *folder, struct yk_fit_position *);
 

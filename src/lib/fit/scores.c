@@ -72,7 +72,8 @@ static int grow(struct yk_scores *a, size_t n)
 	return 0;
 }
 
-int yk_scores_add(struct yk_scores *a, size_t n, const float *score, const uint8_t *label, const float *weight)
+int yk_scores_add(struct yk_scores *a, size_t n, const float *score, const uint8_t *label,
+		  const float *weight)
 {
 	int err = 0;
 	if (!a->bin)
@@ -186,7 +187,10 @@ int yk_scores_quantiles(struct yk_scores *a, int n, const double *q, double *to)
 		const double at = q[i] * (double)(all - 1);
 		const uint64_t below = all ? (uint64_t)at : 0;
 		const double low = all ? at_rank(a, in_order, below) : NAN;
-		to[i] = all && below + 1 < all ? low + (at - (double)below) * (at_rank(a, in_order, below + 1) - low) : low;
+		to[i] = all && below + 1 < all ?
+				low + (at - (double)below) *
+						(at_rank(a, in_order, below + 1) - low) :
+				low;
 	}
 	free(in_order);
 	return 0;

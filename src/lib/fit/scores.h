@@ -22,7 +22,8 @@ void yk_scores_init(struct yk_scores *, size_t max);
 void yk_scores_fini(struct yk_scores *);
 // Adds n scores with labels 0 and 1; weight 0 excludes a score (NULL: all have 1).  ENOMEM; ERANGE
 // for a NaN.
-int yk_scores_add(struct yk_scores *, size_t n, const float *score, const uint8_t *label, const float *weight);
+int yk_scores_add(struct yk_scores *, size_t n, const float *score, const uint8_t *label,
+		  const float *weight);
 // (sum of the ranks of positives - P (P + 1) / 2) / (P Q), ties by their mean rank; NaN without
 // positives or negatives.  bound: maximum error, 0 while all scores are kept.
 double yk_scores_area(struct yk_scores *, double *bound);

@@ -31,17 +31,21 @@ int yk_pipeline_shape(yoke_pipeline *p, int64_t channels)
 	if (p->channels == channels)
 		return 0;
 	if (p->channels)
-		return yk_fail(YOKE_ESHAPE, "%s: is of %lld channels, not %lld", what, (long long)p->channels, (long long)channels);
+		return yk_fail(YOKE_ESHAPE, "%s: is of %lld channels, not %lld", what,
+			       (long long)p->channels, (long long)channels);
 	if (channels > LIMIT)
-		return yk_fail(YOKE_ERANGE, "%s: the stream has %lld channels, and %d at most", what, (long long)channels, LIMIT);
+		return yk_fail(YOKE_ERANGE, "%s: the stream has %lld channels, and %d at most",
+			       what, (long long)channels, LIMIT);
 	for (int i = 0; i < p->nodes; i++) {
 		struct yk_fit_node *n = &p->node[i];
 		char why[200] = "no channels";
 		n->channels_in = 0;
 		for (int k = 0; k < n->in.count; k++)
-			n->channels_in += n->in.from[k] < 0 ? channels : p->node[n->in.from[k]].channels;
+			n->channels_in +=
+				n->in.from[k] < 0 ? channels : p->node[n->in.from[k]].channels;
 		if (n->channels_in > LIMIT)
-			return yk_fail(YOKE_ERANGE, "%s: %s: more than %d channels", what, n->name, LIMIT);
+			return yk_fail(YOKE_ERANGE, "%s: %s: more than %d channels", what, n->name,
+				       LIMIT);
 		n->channels = n->type->channels(n->key, n->channels_in, why, sizeof why);
 		if (n->channels < 1)
 			return yk_fail(YOKE_EINVAL, "%s: %s: %s", what, n->name, why);
@@ -55,9 +59,11 @@ int yk_pipeline_shape(yoke_pipeline *p, int64_t channels)
 			free(n->state[s]);
 			n->state[s] = calloc((size_t)count + 1, sizeof *n->state[s]);
 			if (!n->variable[s])
-				n->variable[s] = yoke_variable(n->type->state[s], yoke_f32, rank, dims);
+				n->variable[s] =
+					yoke_variable(n->type->state[s], yoke_f32, rank, dims);
 			if (!n->state[s] || !n->variable[s])
-				return n->state[s] ? yk_error_last() : yk_fail(YOKE_ENOMEM, "%s: no memory", what);
+				return n->state[s] ? yk_error_last() :
+						     yk_fail(YOKE_ENOMEM, "%s: no memory", what);
 		}
 	p->channels = channels;
 	return yk_losses_shape(p);
@@ -77,7 +83,8 @@ int yk_node_settle(struct yk_fit_node *n)
 			n->state[s][i] = f[i] = (float)n->state[s][i];
 		for (int64_t i = 0; i < count && !err; i++)
 			if (!isfinite(f[i]))
-				err = yk_fail(YOKE_ERANGE, "%s: %s: its %s is not finite in f32", what, n->name, n->type->state[s]);
+				err = yk_fail(YOKE_ERANGE, "%s: %s: its %s is not finite in f32",
+					      what, n->name, n->type->state[s]);
 		if (!err)
 			err = yoke_put(n->variable[s], f, (size_t)count * sizeof *f);
 		free(f);
@@ -103,7 +110,9 @@ static int add_channels(const yoke_pipeline *p, struct yk_host_tensor *t, int *n
 	for (int i = 0; i < p->nodes; i++)
 		if (determines_channels(&p->node[i]))
 			return 0;
-	t[*n] = (struct yk_host_tensor){ .name = channels_name, .dtype = yoke_i64, .data = malloc(sizeof p->channels) };
+	t[*n] = (struct yk_host_tensor){ .name = channels_name,
+					 .dtype = yoke_i64,
+					 .data = malloc(sizeof p->channels) };
 	if (!t[*n].data)
 		return yk_fail(YOKE_ENOMEM, "%s: no memory", what);
 	memcpy(t[(*n)++].data, &p->channels, sizeof p->channels);
@@ -115,7 +124,8 @@ int yoke_pipeline_save(const yoke_pipeline *p, const char *path)
 	struct yk_host_tensor *t = calloc(MAX_STATES, sizeof *t);
 	char (*name)[NAME] = calloc(MAX_STATES, sizeof *name);
 	uint64_t bytes, hash;
-	int n = 0, err = t && name ? yk_require(p, "pipeline") : yk_fail(YOKE_ENOMEM, "%s: no memory", what);
+	int n = 0, err = t && name ? yk_require(p, "pipeline") :
+				     yk_fail(YOKE_ENOMEM, "%s: no memory", what);
 	if (!err)
 		err = yk_require(path, "path");
 	for (int i = 0; !err && i < p->nodes; i++) {
@@ -128,7 +138,8 @@ int yoke_pipeline_save(const yoke_pipeline *p, const char *path)
 			t[n].name = name[n];
 			t[n].dtype = yoke_f32;
 			t[n].data = malloc(((size_t)count + 1) * sizeof(float));
-			err = t[n].data ? yoke_read(node->variable[s], t[n].data, (size_t)count * sizeof(float)) :
+			err = t[n].data ? yoke_read(node->variable[s], t[n].data,
+						    (size_t)count * sizeof(float)) :
 					  yk_fail(YOKE_ENOMEM, "%s: no memory", what);
 		}
 	}
@@ -155,7 +166,9 @@ static int load_state(struct yk_fit_node *n, int state, const struct yk_safetens
 	for (int d = 0; fits && d < rank; d++)
 		fits = e->dims[d] == dims[d];
 	if (!fits)
-		return yk_fail(YOKE_EFORMAT, "%s: its array %s is not there, or not as the pipeline's", f->path, name);
+		return yk_fail(YOKE_EFORMAT,
+			       "%s: its array %s is not there, or not as the pipeline's", f->path,
+			       name);
 	float *x = malloc(((size_t)count + 1) * sizeof *x);
 	int err = x ? yk_safetensors_read(f, e, x) : yk_fail(YOKE_ENOMEM, "%s: no memory", what);
 	for (int64_t i = 0; i < count && !err; i++)
@@ -197,7 +210,8 @@ int yoke_pipeline_load(yoke_pipeline *p, const char *path)
 		err = yk_fail(YOKE_EFORMAT, "%s: does not contain the number of the stream's "
 			"channels", path);
 	else if (its > 0 && its != channels)
-		err = yk_fail(YOKE_ESHAPE, "%s: is of %lld channels, not %lld", path, (long long)its, (long long)channels);
+		err = yk_fail(YOKE_ESHAPE, "%s: is of %lld channels, not %lld", path,
+			      (long long)its, (long long)channels);
 	if (!err)
 		err = yk_pipeline_shape(p, channels);
 	for (int i = 0; i < p->nodes && !err; i++) {

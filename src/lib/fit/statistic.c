@@ -27,7 +27,8 @@ static void clear(yoke_statistic *s)
 yoke_statistic *yoke_statistic_new(int64_t channels, int diagonal)
 {
 	if (channels < 1 || channels > MAX_CHANNELS) {
-		yk_fail(YOKE_EINVAL, "statistic_new: %lld channels, must be 1 .. %d", (long long)channels, MAX_CHANNELS);
+		yk_fail(YOKE_EINVAL, "statistic_new: %lld channels, must be 1 .. %d",
+			(long long)channels, MAX_CHANNELS);
 		return NULL;
 	}
 	yoke_statistic *s = calloc(1, sizeof *s);
@@ -38,7 +39,8 @@ yoke_statistic *yoke_statistic_new(int64_t channels, int diagonal)
 	}
 	if (!s || !s->mean) {
 		free(s);
-		yk_fail(YOKE_ENOMEM, "statistic_new: no memory for %lld channels", (long long)channels);
+		yk_fail(YOKE_ENOMEM, "statistic_new: no memory for %lld channels",
+			(long long)channels);
 		return NULL;
 	}
 	s->min = s->mean + channels;
@@ -63,8 +65,8 @@ int64_t yoke_statistic_channels(const yoke_statistic *s)
 }
 
 // Merges the moments of another portion of the stream.
-static void join(yoke_statistic *s, double count, const double *mean, const double *square, const double *min,
-		 const double *max)
+static void join(yoke_statistic *s, double count, const double *mean, const double *square,
+		 const double *min, const double *max)
 {
 	const int64_t c = s->channels;
 	const double n = s->count, m = count, factor = n * m / (n + m);
@@ -75,8 +77,9 @@ static void join(yoke_statistic *s, double count, const double *mean, const doub
 		if (s->diagonal)
 			s->square[i] += square[i] + delta * delta * factor;
 		for (int64_t k = 0; k < c && !s->diagonal; k++)
-			s->square[i * c + k] += square[i * c + k] +
-						(n > 0 ? delta * (mean[k] - s->mean[k]) * factor : 0);
+			s->square[i * c + k] +=
+				square[i * c + k] +
+				(n > 0 ? delta * (mean[k] - s->mean[k]) * factor : 0);
 	}
 	for (int64_t i = 0; i < c; i++) {
 		s->mean[i] = n > 0 ? s->mean[i] + (mean[i] - s->mean[i]) * (m / (n + m)) : mean[i];
@@ -96,7 +99,8 @@ static int moments(yoke_statistic *to, yoke_tensor *x, yoke_tensor *weight)
 		weight = yoke_reshape(weight, 1, (int64_t[]){ -1 });
 	if (yoke_moments(rows, weight, to->diagonal, &m) < 0)
 		return yk_error_last();
-	yoke_tensor *part[] = { m.weight, m.mean, m.square, yoke_cast(m.min, yoke_f64), yoke_cast(m.max, yoke_f64) };
+	yoke_tensor *part[] = { m.weight, m.mean, m.square, yoke_cast(m.min, yoke_f64),
+				yoke_cast(m.max, yoke_f64) };
 	if (yoke_eval(5, part) < 0 || yoke_read(part[0], &to->count, sizeof to->count) < 0 ||
 	    yoke_read(part[1], to->mean, line) < 0 ||
 	    yoke_read(part[2], to->square, (size_t)yk_statistic_squares(to) * sizeof(double)) < 0 ||
@@ -104,8 +108,10 @@ static int moments(yoke_statistic *to, yoke_tensor *x, yoke_tensor *weight)
 		return yk_error_last();
 	for (int64_t i = 0; i < to->channels && to->count > 0; i++)
 		if (!isfinite(to->min[i]) || !isfinite(to->max[i]) || !isfinite(to->mean[i]))
-			return yk_fail(YOKE_ERANGE, "statistic_add: channel %lld has an element that is infinite or NaN",
-				       (long long)i);
+			return yk_fail(
+				YOKE_ERANGE,
+				"statistic_add: channel %lld has an element that is infinite or NaN",
+				(long long)i);
 	return 0;
 }
 
@@ -118,8 +124,10 @@ int yoke_statistic_add(yoke_statistic *s, yoke_tensor *x, yoke_tensor *weight)
 		return err;
 	const int rank = yoke_rank(x);
 	if (rank < 1 || yoke_dim(x, rank - 1) != s->channels)
-		return yk_fail(YOKE_ESHAPE, "statistic_add: the last axis has %lld elements, the statistic %lld channels",
-			       (long long)(rank < 1 ? 1 : yoke_dim(x, rank - 1)), (long long)s->channels);
+		return yk_fail(
+			YOKE_ESHAPE,
+			"statistic_add: the last axis has %lld elements, the statistic %lld channels",
+			(long long)(rank < 1 ? 1 : yoke_dim(x, rank - 1)), (long long)s->channels);
 	yoke_statistic *part = yoke_statistic_new(s->channels, s->diagonal);
 	if (!part)
 		return yk_error_last();
@@ -141,8 +149,9 @@ int yoke_statistic_merge(yoke_statistic *s, const yoke_statistic *from)
 	if (err)
 		return err;
 	if (s->channels != from->channels || s->diagonal != from->diagonal)
-		return yk_fail(YOKE_ESHAPE, "statistic_merge: %lld channels%s and %lld%s", (long long)s->channels,
-			       s->diagonal ? ", diagonal" : "", (long long)from->channels, from->diagonal ? ", diagonal" : "");
+		return yk_fail(YOKE_ESHAPE, "statistic_merge: %lld channels%s and %lld%s",
+			       (long long)s->channels, s->diagonal ? ", diagonal" : "",
+			       (long long)from->channels, from->diagonal ? ", diagonal" : "");
 	join(s, from->count, from->mean, from->square, from->min, from->max);
 	return 0;
 }
@@ -160,11 +169,16 @@ int yoke_statistic_read(const yoke_statistic *s, int what, double *to, size_t n)
 	if (what < YOKE_STATISTIC_COUNT || what > YOKE_STATISTIC_MAX)
 		return yk_fail(YOKE_EINVAL, "statistic_read: there is no %d", what);
 	if (n != want)
-		return yk_fail(YOKE_EINVAL, "statistic_read: %zu numbers are asked for, it has %zu", n, want);
+		return yk_fail(YOKE_EINVAL, "statistic_read: %zu numbers are asked for, it has %zu",
+			       n, want);
 	if (square && s->diagonal)
-		return yk_fail(YOKE_EINVAL, "statistic_read: a diagonal statistic has no covariance; make it with diagonal 0");
+		return yk_fail(
+			YOKE_EINVAL,
+			"statistic_read: a diagonal statistic has no covariance; make it with diagonal 0");
 	if ((square || what == YOKE_STATISTIC_VARIANCE) && s->count <= 1)
-		return yk_fail(YOKE_ERANGE, "statistic_read: a count of %g has no variance; it takes two", s->count);
+		return yk_fail(YOKE_ERANGE,
+			       "statistic_read: a count of %g has no variance; it takes two",
+			       s->count);
 	switch (what) {
 	case YOKE_STATISTIC_COUNT: *to = s->count; break;
 	case YOKE_STATISTIC_MEAN: memcpy(to, s->mean, n * sizeof *to); break;
@@ -176,11 +190,14 @@ int yoke_statistic_read(const yoke_statistic *s, int what, double *to, size_t n)
 		break;
 	default:
 		for (int64_t i = 0; i < c * c; i++) {
-			const double both = sqrt(s->square[i / c * (c + 1)]) * sqrt(s->square[i % c * (c + 1)]);
+			const double both =
+				sqrt(s->square[i / c * (c + 1)]) * sqrt(s->square[i % c * (c + 1)]);
 			if (what == YOKE_STATISTIC_COVARIANCE)
 				to[i] = s->square[i] / (s->count - 1);
 			else
-				to[i] = i / c == i % c ? 1 : both > 0 ? fmax(-1, fmin(1, s->square[i] / both)) : 0;
+				to[i] = i / c == i % c ? 1 :
+					both > 0       ? fmax(-1, fmin(1, s->square[i] / both)) :
+							 0;
 		}
 	}
 	return 0;
@@ -228,7 +245,8 @@ static int plausible(const yoke_statistic *s, const char *path)
 		return bad(path, "its count is no number from 0 on");
 	for (int64_t i = 0; i < s->channels; i++) {
 		const double square = s->square[s->diagonal ? i : i * (s->channels + 1)];
-		if (!isfinite(s->mean[i]) || !isfinite(square) || square < 0 || isnan(s->min[i]) || isnan(s->max[i]))
+		if (!isfinite(s->mean[i]) || !isfinite(square) || square < 0 || isnan(s->min[i]) ||
+		    isnan(s->max[i]))
 			return bad(path, "its numbers are not moments");
 	}
 	for (int64_t i = 0; i < yk_statistic_squares(s); i++)
@@ -244,7 +262,8 @@ yoke_statistic *yoke_statistic_load(const char *path)
 	yoke_statistic *s = NULL;
 	if (yk_require(path, "path") || yk_safetensors_open(&f, path) < 0)
 		return NULL;
-	const struct yk_safetensors_entry *mean = yk_safetensors_find(&f, "mean"), *square = yk_safetensors_find(&f, "square");
+	const struct yk_safetensors_entry *mean = yk_safetensors_find(&f, "mean"),
+					  *square = yk_safetensors_find(&f, "square");
 	int err = !mean || mean->rank != 1 || !square || square->rank < 1 || square->rank > 2 ?
 			  bad(path, "it has no arrays mean [C] and square") : 0;
 	// checked before memory is allocated for them
@@ -260,7 +279,8 @@ yoke_statistic *yoke_statistic_load(const char *path)
 		bool fits = e && e->dtype == yoke_f64 && e->rank == t[i].rank;
 		for (int d = 0; fits && d < e->rank; d++)
 			fits = e->dims[d] == t[i].dims[d];
-		err = fits ? yk_safetensors_read(&f, e, t[i].data) : bad(path, "its arrays do not fit each other");
+		err = fits ? yk_safetensors_read(&f, e, t[i].data) :
+			     bad(path, "its arrays do not fit each other");
 	}
 	if (!err)
 		err = plausible(s, path);

@@ -70,7 +70,8 @@ static void add(struct line *l, const char *name, double value)
 	l->value[l->n++] = value;
 }
 
-static int log_line(const struct run *r, const char *stage, const double *loss, const struct yk_meter_values *m)
+static int log_line(const struct run *r, const char *stage, const double *loss,
+		    const struct yk_meter_values *m)
 {
 	const struct yk_training *t = &r->p->plan;
 	struct line l = { .n = 0 };
@@ -88,8 +89,13 @@ static void report_progress(const struct run *r, const char *stage, int64_t done
 {
 	if (!r->o->progress || !r->p->plan.keys.progress_bar)
 		return;
-	const struct yoke_fitting_progress x = { .size = sizeof x, .stage = stage, .round = r->epoch + 1,
-						 .rounds = r->p->plan.keys.max_epochs, .done = done, .all = all, .loss = r->loss };
+	const struct yoke_fitting_progress x = { .size = sizeof x,
+						 .stage = stage,
+						 .round = r->epoch + 1,
+						 .rounds = r->p->plan.keys.max_epochs,
+						 .done = done,
+						 .all = all,
+						 .loss = r->loss };
 	r->o->progress(r->o->arg, &x);
 }
 
@@ -136,11 +142,13 @@ struct part {
 
 // One of several batches: factor * (the means over pixels); the last batch adds the sum of the
 // factors times the losses of states.
-static int weigh(struct run *r, const struct yk_fit_batch *b, yoke_tensor *const *loss, bool last, struct part *to)
+static int weigh(struct run *r, const struct yk_fit_batch *b, yoke_tensor *const *loss, bool last,
+		 struct part *to)
 {
 	const struct yk_training *t = &r->p->plan;
 	struct group *g = &r->sums;
-	yoke_tensor *share = NULL, *means = yk_losses_sum(r->p, loss, false), *states = yk_losses_sum(r->p, loss, true), *all;
+	yoke_tensor *share = NULL, *means = yk_losses_sum(r->p, loss, false),
+		    *states = yk_losses_sum(r->p, loss, true), *all;
 	int err = 0;
 	g->pixels = g->pixels ? g->pixels : b->pixels;
 	const double of_first = (double)b->pixels / (double)g->pixels;
@@ -177,7 +185,8 @@ static int backward(struct run *r, struct part *b, bool last)
 {
 	yoke_tensor *g[MAX_STATES];
 	yoke_range_push("backward");
-	int err = yoke_grad(r->scaler ? yoke_scaler_scale(r->scaler, b->loss) : b->loss, r->states, r->state, g);
+	int err = yoke_grad(r->scaler ? yoke_scaler_scale(r->scaler, b->loss) : b->loss, r->states,
+			    r->state, g);
 	yoke_range_pop();
 	yoke_range_push("optimizer");
 	if (!err)
@@ -188,7 +197,8 @@ static int backward(struct run *r, struct part *b, bool last)
 
 // The losses of a step, followed by their weighted sum. Losses that are means over pixels are NaN
 // if no pixel of the step has weight.
-static int read_losses(struct run *r, yoke_tensor *const *loss, yoke_tensor *counted, double value[YK_LOSSES + 1])
+static int read_losses(struct run *r, yoke_tensor *const *loss, yoke_tensor *counted,
+		       double value[YK_LOSSES + 1])
 {
 	const struct yk_training *t = &r->p->plan;
 	float f = 1;
@@ -203,11 +213,16 @@ static int read_losses(struct run *r, yoke_tensor *const *loss, yoke_tensor *cou
 	if (err)
 		return err;
 	if (wrong)
-		return yk_fail(YOKE_ERANGE, "pipeline_train: the batch of step %lld has a weight that is negative or NaN", (long long)r->step);
-	r->loss = value[t->losses];
-	return isfinite(r->loss) ? 0 :
-		yk_fail(YOKE_ERANGE, "pipeline_train: the loss of step %lld is not finite; a smaller lr or gradient_clip_val may do",
+		return yk_fail(
+			YOKE_ERANGE,
+			"pipeline_train: the batch of step %lld has a weight that is negative or NaN",
 			(long long)r->step);
+	r->loss = value[t->losses];
+	return isfinite(r->loss) ?
+		       0 :
+		       yk_fail(YOKE_ERANGE,
+			       "pipeline_train: the loss of step %lld is not finite; a smaller lr or gradient_clip_val may do",
+			       (long long)r->step);
 }
 
 // last: this batch completes the step.
@@ -238,7 +253,8 @@ static int train_batch(struct run *r, yoke_tensor *const *t, bool last)
 	r->validated = false;
 	double value[YK_LOSSES + 1];
 	const bool logs = r->step % r->p->plan.keys.log_every == 0 || r->step == 1,
-		   shows = r->o->progress && r->p->plan.keys.progress_bar && yk_seconds() - r->looked >= SHOW;
+		   shows = r->o->progress && r->p->plan.keys.progress_bar &&
+			   yk_seconds() - r->looked >= SHOW;
 	if (!logs && !shows)
 		return 0;
 	err = read_losses(r, part.value, part.counted, value);
@@ -253,7 +269,8 @@ struct split_losses {
 	double weight, sum[YK_LOSSES];
 };
 
-static int validate_batch(struct run *r, yoke_tensor *const *t, struct yk_meter *m, struct split_losses *s)
+static int validate_batch(struct run *r, yoke_tensor *const *t, struct yk_meter *m,
+			  struct split_losses *s)
 {
 	const struct yk_training *plan = &r->p->plan;
 	yoke_tensor *loss[YK_LOSSES + 1];
@@ -283,12 +300,15 @@ static int validate_batch(struct run *r, yoke_tensor *const *t, struct yk_meter 
 }
 
 // Each loss, and their weighted sum; NaN: no pixel has weight.
-static void mean_losses(const struct run *r, const struct split_losses *s, double value[YK_LOSSES + 1])
+static void mean_losses(const struct run *r, const struct split_losses *s,
+			double value[YK_LOSSES + 1])
 {
 	const struct yk_training *t = &r->p->plan;
 	value[t->losses] = 0;
 	for (int i = 0; i < t->losses; i++) {
-		value[i] = yk_loss_of_state(&t->loss[i]) ? s->sum[i] : s->weight > 0 ? s->sum[i] / s->weight : NAN;
+		value[i] = yk_loss_of_state(&t->loss[i]) ? s->sum[i] :
+			   s->weight > 0                 ? s->sum[i] / s->weight :
+							   NAN;
 		value[t->losses] += t->loss[i].weight * value[i];
 	}
 }
@@ -348,10 +368,14 @@ static int count_batches(struct run *r, int64_t rows)
 	const int64_t all = yoke_dataset_count(r->o->train);
 	r->rows = rows;
 	r->batches = (all + rows - 1) / rows;
-	r->interval = k->valid_batches ? k->valid_batches : (int64_t)fmax(1, floor(k->valid_share * (double)r->batches));
-	return r->interval <= r->batches || !r->o->valid ? 0 :
-		yk_fail(YOKE_EINVAL, "pipeline_train: val_check_interval=%lld, but an epoch has %lld batches", (long long)r->interval,
-			(long long)r->batches);
+	r->interval = k->valid_batches ?
+			      k->valid_batches :
+			      (int64_t)fmax(1, floor(k->valid_share * (double)r->batches));
+	return r->interval <= r->batches || !r->o->valid ?
+		       0 :
+		       yk_fail(YOKE_EINVAL,
+			       "pipeline_train: val_check_interval=%lld, but an epoch has %lld batches",
+			       (long long)r->interval, (long long)r->batches);
 }
 
 static bool validates(const struct run *r)
@@ -364,7 +388,8 @@ static int open_loader(struct run *r, const struct yoke_position *at, yoke_loade
 {
 	char seed[40], epochs[60];
 	snprintf(seed, sizeof seed, "seed=%llu", (unsigned long long)r->p->seed >> 1);
-	snprintf(epochs, sizeof epochs, "shuffle=1 epochs=%lld", (long long)r->p->plan.keys.max_epochs);
+	snprintf(epochs, sizeof epochs, "shuffle=1 epochs=%lld",
+		 (long long)r->p->plan.keys.max_epochs);
 	*to = yk_fit_loader(r->o->train, seed, r->o->loader, epochs);
 	return !*to ? yk_error_last() : at->epoch || at->index ? yoke_loader_seek(*to, at) : 0;
 }
@@ -382,7 +407,9 @@ static int train_epoch(struct run *r, yoke_loader **loader)
 		const double began = yk_seconds();
 		const int64_t rows = yoke_loader_next(l, r->fields.count, t, NULL);
 		r->p->stats.loading += yk_seconds() - began;
-		err = rows < 0 ? (int)rows : rows ? yoke_loader_position(l, &r->at) : yk_fail(YOKE_EIO, "pipeline_train: the set has ended");
+		err = rows < 0 ? (int)rows :
+		      rows     ? yoke_loader_position(l, &r->at) :
+				 yk_fail(YOKE_EIO, "pipeline_train: the set has ended");
 		last = r->at.epoch != r->epoch;
 		if (!err && !r->batches)
 			err = count_batches(r, rows);
@@ -391,7 +418,8 @@ static int train_epoch(struct run *r, yoke_loader **loader)
 		r->batch++;
 		yoke_scope_end(s);
 		report_progress(r, "train", r->batch, r->batches);
-		const bool pause = !err && r->o->valid && validates(r), ended = err || r->at.epoch >= r->p->plan.keys.max_epochs;
+		const bool pause = !err && r->o->valid && validates(r),
+			   ended = err || r->at.epoch >= r->p->plan.keys.max_epochs;
 		if (ended || pause) {
 			yoke_loader_free(l);
 			*loader = NULL;
@@ -419,13 +447,17 @@ static int begin(struct run *r)
 		for (int s = 0; s < p->node[i].type->states; s++) {
 			if (!(p->node[i].train >> s & 1))
 				continue;
-			snprintf(r->name[r->states], sizeof *r->name, "%.150s.%.100s", p->node[i].name, p->node[i].type->state[s]);
+			snprintf(r->name[r->states], sizeof *r->name, "%.150s.%.100s",
+				 p->node[i].name, p->node[i].type->state[s]);
 			names[r->states] = r->name[r->states];
 			r->state[r->states++] = p->node[i].variable[s];
 		}
 	if (!r->states)
-		return yk_fail(YOKE_EINVAL, "pipeline_train: nothing is to be trained; give a node \"train\": true");
-	if (p->plan.keys.accumulate > 1 && !(r->sums.weighed = yoke_variable("weight", yoke_f32, 0, NULL)))
+		return yk_fail(
+			YOKE_EINVAL,
+			"pipeline_train: nothing is to be trained; give a node \"train\": true");
+	if (p->plan.keys.accumulate > 1 &&
+	    !(r->sums.weighed = yoke_variable("weight", yoke_f32, 0, NULL)))
 		return yk_error_last();
 	for (int i = 0; i < p->plan.losses && p->plan.keys.accumulate > 1; i++)
 		if (!(r->sums.loss[i] = yoke_variable(p->plan.loss[i].name, yoke_f32, 0, NULL)))
@@ -434,13 +466,15 @@ static int begin(struct run *r)
 		int64_t dims[YOKE_MAX_RANK];
 		for (int d = 0; d < yoke_rank(r->state[i]); d++)
 			dims[d] = yoke_dim(r->state[i], d);
-		if (!(r->sum[i] = yoke_variable(r->name[i], yoke_f32, yoke_rank(r->state[i]), dims)))
+		if (!(r->sum[i] =
+			      yoke_variable(r->name[i], yoke_f32, yoke_rank(r->state[i]), dims)))
 			return yk_error_last();
 	}
 	if (p->plan.keys.precision == YK_FIT_F16 && !(r->scaler = yoke_scaler_new(NULL)))
 		return yk_error_last();
 	r->optim = yoke_optim_new(p->plan.optimizer, p->plan.settings);
-	return r->optim ? yoke_optim_add(r->optim, r->states, r->state, names, NULL) : yk_error_last();
+	return r->optim ? yoke_optim_add(r->optim, r->states, r->state, names, NULL) :
+			  yk_error_last();
 }
 
 // Copies the trained states back to the nodes.
@@ -452,7 +486,8 @@ static int settle(yoke_pipeline *p)
 			int rank;
 			const int64_t count = yk_state_count(&p->node[i], s, &rank, dims);
 			float *x = malloc(((size_t)count + 1) * sizeof *x);
-			int err = x ? yoke_read(p->node[i].variable[s], x, (size_t)count * sizeof *x) :
+			int err = x ? yoke_read(p->node[i].variable[s], x,
+						(size_t)count * sizeof *x) :
 				      yk_fail(YOKE_ENOMEM, "pipeline_train: no memory");
 			for (int64_t k = 0; k < count && !err; k++)
 				p->node[i].state[s][k] = x[k];
@@ -468,14 +503,18 @@ int yk_training_check(yoke_pipeline *p, const struct yoke_training *o)
 	struct yk_set_fields fields;
 	int64_t channels;
 	int err = yk_set_fields(o->train, "pipeline_train", &fields, &channels);
-	if (err || (err = yk_fit_deterministic(p, "pipeline_train")) < 0 || (err = yk_scenes_check(p, "pipeline_train", fields.rank)) < 0 ||
+	if (err || (err = yk_fit_deterministic(p, "pipeline_train")) < 0 ||
+	    (err = yk_scenes_check(p, "pipeline_train", fields.rank)) < 0 ||
 	    (err = yk_pipeline_shape(p, channels)) < 0)
 		return err;
 	for (int i = 0; i < p->plan.losses; i++)
 		if (p->plan.loss[i].kind == YK_LOSS_BCE && fields.label < 0)
-			return yk_fail(YOKE_EINVAL, "pipeline_train: bce wants a field label u8 in the set %s",
+			return yk_fail(YOKE_EINVAL,
+				       "pipeline_train: bce wants a field label u8 in the set %s",
 				       yoke_dataset_name(o->train));
-	return o->valid || o->test ? yk_metrics_check(p, fields.label >= 0, yoke_dataset_name(o->train)) : 0;
+	return o->valid || o->test ?
+		       yk_metrics_check(p, fields.label >= 0, yoke_dataset_name(o->train)) :
+		       0;
 }
 
 static int check(struct run *r)
@@ -484,7 +523,8 @@ static int check(struct run *r)
 	int64_t channels;
 	for (int i = 0; i < p->nodes; i++)
 		if (!p->node[i].fitted)
-			return yk_fail(YOKE_EINVAL, "pipeline_train: %s is not fitted", p->node[i].name);
+			return yk_fail(YOKE_EINVAL, "pipeline_train: %s is not fitted",
+				       p->node[i].name);
 	int err = yk_training_check(r->p, r->o);
 	if (!err)
 		err = yk_set_fields(r->o->train, "pipeline_train", &r->fields, &channels);
@@ -499,7 +539,8 @@ static int try_batch(void *arg)
 {
 	struct run *r = arg;
 	yoke_tensor *t[MAX_FIELDS], *loss[YK_LOSSES + 1], *g[MAX_STATES];
-	yoke_loader *l = yk_fit_loader(r->o->train, "", r->o->loader, "workers=0 shuffle=0 epochs=1");
+	yoke_loader *l =
+		yk_fit_loader(r->o->train, "", r->o->loader, "workers=0 shuffle=0 epochs=1");
 	yoke_scope *s = yoke_scope_begin("benchmark");
 	yk_fit_cast(r->p);
 	const int64_t rows = l ? yoke_loader_next(l, r->fields.count, t, NULL) : yk_error_last();
@@ -549,7 +590,10 @@ static int resume(struct run *r)
 	r->step = position.step;
 	r->batch = position.batch;
 	r->sums.pixels = position.pixels;
-	r->at = (struct yoke_position){ .size = sizeof r->at, .epoch = position.epoch, .index = position.index, .failed = position.failed };
+	r->at = (struct yoke_position){ .size = sizeof r->at,
+					.epoch = position.epoch,
+					.index = position.index,
+					.failed = position.failed };
 	return position.batch ? count_batches(r, position.rows) : 0;
 }
 
@@ -595,7 +639,8 @@ int yoke_pipeline_train(yoke_pipeline *p, const struct yoke_training *options)
 	r->o = &o;
 	r->loss = NAN;
 	const double began = yk_seconds(), validating = p->stats.validating;
-	err = o.train ? check(r) : yk_fail(YOKE_EINVAL, "pipeline_train: there is no set to train by");
+	err = o.train ? check(r) :
+			yk_fail(YOKE_EINVAL, "pipeline_train: there is no set to train by");
 	const bool trains = !err && p->plan.losses && p->plan.keys.max_epochs;
 	if (trains && (err = begin(r)) == 0)
 		err = epochs(r);

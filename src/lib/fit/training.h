@@ -19,8 +19,17 @@ struct yk_loss {
 	double weight, pos_weight;
 };
 
-enum yk_metric_kind { YK_METRIC_ROC_AUC, YK_METRIC_PRECISION, YK_METRIC_RECALL, YK_METRIC_F1, YK_METRIC_IOU, YK_METRIC_ACCURACY,
-		      YK_METRIC_QUANTILES, YK_METRIC_EXPLAINED_VARIANCE, YK_METRIC_ORTHOGONALITY };
+enum yk_metric_kind {
+	YK_METRIC_ROC_AUC,
+	YK_METRIC_PRECISION,
+	YK_METRIC_RECALL,
+	YK_METRIC_F1,
+	YK_METRIC_IOU,
+	YK_METRIC_ACCURACY,
+	YK_METRIC_QUANTILES,
+	YK_METRIC_EXPLAINED_VARIANCE,
+	YK_METRIC_ORTHOGONALITY
+};
 #define YK_METRIC_WORDS "roc_auc precision recall f1 iou accuracy quantiles explained_variance orthogonality"
 
 struct yk_metric {

@@ -39,14 +39,17 @@ static int line_of(char *text, const char *class_name, char *to, size_t cap)
 	char *rest = text, *line;
 	while ((line = strsep(&rest, "\n")) && n < IMPLS) {
 		r[n].nanoseconds = 0;
-		if (yk_sscanf(line, "time %63s %lf", r[n].name, &r[n].nanoseconds) == 2 || sscanf(line, "wrong %63s", r[n].name) == 1)
+		if (yk_sscanf(line, "time %63s %lf", r[n].name, &r[n].nanoseconds) == 2 ||
+		    sscanf(line, "wrong %63s", r[n].name) == 1)
 			n++;
 	}
 	qsort(r, (size_t)n, sizeof *r, by_time);
 	size_t at = (size_t)snprintf(to, cap, "%s", class_name);
 	for (int i = 0; i < n && at < cap; i++)
-		at += r[i].nanoseconds > 0 ? (size_t)yk_snprintf(to + at, cap - at, " %s=%.0f", r[i].name, r[i].nanoseconds) :
-					     (size_t)snprintf(to + at, cap - at, " %s=wrong", r[i].name);
+		at += r[i].nanoseconds > 0 ?
+			      (size_t)yk_snprintf(to + at, cap - at, " %s=%.0f", r[i].name,
+						  r[i].nanoseconds) :
+			      (size_t)snprintf(to + at, cap - at, " %s=wrong", r[i].name);
 	return n;
 }
 

@@ -131,19 +131,20 @@ static json_t *to_json(const struct yk_checkpoint *c)
 						     (json_int_t)f->bytes, "xxh64", hex));
 	}
 	snprintf(hex, sizeof hex, "%016" PRIx64, c->text);
-	json_t *o = json_pack("{s:i, s:s, s:I, s:I, s:O, s:O, s:O, s:O, s:{s:I, s:I}, "
-			      "s:{s:I, s:I, s:s}, s:o}",
-			      "format", YK_CHECKPOINT_FORMAT, "yoke", yoke_version(),
-			      "generation", (json_int_t)c->generation, "step", (json_int_t)c->step,
-			      "model", c->model, "tokenizer", c->tokenizer, "config", c->config,
-			      "schedule", c->schedule,
-			      "random", "seed", (json_int_t)c->seed, "step", (json_int_t)c->random_step,
-			      "data", "epoch", (json_int_t)c->data.epoch,
-			      "index", (json_int_t)c->data.index, "xxh64", hex, "files", files);
+	json_t *o =
+		json_pack("{s:i, s:s, s:I, s:I, s:O, s:O, s:O, s:O, s:{s:I, s:I}, "
+			  "s:{s:I, s:I, s:s}, s:o}",
+			  "format", YK_CHECKPOINT_FORMAT, "yoke", yoke_version(), "generation",
+			  (json_int_t)c->generation, "step", (json_int_t)c->step, "model", c->model,
+			  "tokenizer", c->tokenizer, "config", c->config, "schedule", c->schedule,
+			  "random", "seed", (json_int_t)c->seed, "step", (json_int_t)c->random_step,
+			  "data", "epoch", (json_int_t)c->data.epoch, "index",
+			  (json_int_t)c->data.index, "xxh64", hex, "files", files);
 	if (c->skipped)
 		bad |= json_object_set_new(o, "skipped", json_integer((json_int_t)c->skipped));
 	if (c->data.failed)
-		bad |= json_object_set_new(json_object_get(o, "data"), "failed", json_integer((json_int_t)c->data.failed));
+		bad |= json_object_set_new(json_object_get(o, "data"), "failed",
+					   json_integer((json_int_t)c->data.failed));
 	if (c->adapter)
 		bad |= json_object_set(o, "adapter", c->adapter);
 	if (c->best)
@@ -236,8 +237,7 @@ int yk_checkpoint_parse(json_t *o, const char *path, struct yk_checkpoint *to)
 		return yk_fail(YOKE_EFORMAT,
 			       "%s: format %lld; this version reads format %d", path,
 			       (long long)format, YK_CHECKPOINT_FORMAT);
-	if ((e = check_self(o, path)) < 0 ||
-	    (e = take_object(o, path, "model", &c->model)) < 0 ||
+	if ((e = check_self(o, path)) < 0 || (e = take_object(o, path, "model", &c->model)) < 0 ||
 	    (e = take_object(o, path, "tokenizer", &c->tokenizer)) < 0 ||
 	    (e = take_object(o, path, "config", &c->config)) < 0 ||
 	    (e = take_object(o, path, "schedule", &c->schedule)) < 0 ||
@@ -248,14 +248,17 @@ int yk_checkpoint_parse(json_t *o, const char *path, struct yk_checkpoint *to)
 	    (e = yk_json_int(o, path, "step", 0, max, &c->step)) < 0 ||
 	    (json_object_get(o, "skipped") &&
 	     (e = yk_json_int(o, path, "skipped", 0, c->step, &c->skipped)) < 0) ||
-	    (json_object_get(o, "adapter") && (e = take_object(o, path, "adapter", &c->adapter)) < 0) ||
+	    (json_object_get(o, "adapter") &&
+	     (e = take_object(o, path, "adapter", &c->adapter)) < 0) ||
 	    (json_object_get(o, "best") && (e = take_object(o, path, "best", &c->best)) < 0) ||
-	    (json_object_get(o, "scaler") && (e = take_object(o, path, "scaler", &c->scaler)) < 0) ||
+	    (json_object_get(o, "scaler") &&
+	     (e = take_object(o, path, "scaler", &c->scaler)) < 0) ||
 	    (e = yk_json_int(random, path, "seed", INT64_MIN, INT64_MAX, &seed)) < 0 ||
 	    (e = yk_json_int(random, path, "step", 0, max, &c->random_step)) < 0 ||
 	    (e = yk_json_int(data, path, "epoch", 0, max, &c->data.epoch)) < 0 ||
 	    (e = yk_json_int(data, path, "index", 0, max, &c->data.index)) < 0 ||
-	    (json_object_get(data, "failed") && (e = yk_json_int(data, path, "failed", 0, max, &c->data.failed)) < 0))
+	    (json_object_get(data, "failed") &&
+	     (e = yk_json_int(data, path, "failed", 0, max, &c->data.failed)) < 0))
 		return e;
 	const char *text = json_string_value(json_object_get(data, "xxh64"));
 	if (text && (e = take_hash(text, path, &c->text)) < 0)
@@ -382,8 +385,8 @@ static int give_of(void *arg, int i, uint64_t from, size_t bytes, void *to)
 	return g->give(g->arg, g->part, i, from, bytes, to);
 }
 
-static int save_part(const char *folder, struct yk_checkpoint *c, int part, const struct yk_checkpoint_arrays *a,
-		     yk_checkpoint_source_fn *give, void *arg)
+static int save_part(const char *folder, struct yk_checkpoint *c, int part,
+		     const struct yk_checkpoint_arrays *a, yk_checkpoint_source_fn *give, void *arg)
 {
 	struct yk_checkpoint_file *f = &c->file[part];
 	char *path;
@@ -393,8 +396,8 @@ static int save_part(const char *folder, struct yk_checkpoint *c, int part, cons
 	path = join(folder, f->name);
 	if (!path)
 		return YOKE_ENOMEM;
-	e = yk_safetensors_write_by(path, a->n, a->tensor, give ? give_of : NULL, &(struct giver){ give, arg, part }, &f->bytes,
-				    &f->hash);
+	e = yk_safetensors_write_by(path, a->n, a->tensor, give ? give_of : NULL,
+				    &(struct giver){ give, arg, part }, &f->bytes, &f->hash);
 	free(path);
 	return e;
 }
@@ -457,7 +460,8 @@ static void remove_parts(const char *folder, const struct yk_checkpoint *c)
 }
 
 int yk_checkpoint_save_by(const char *folder, struct yk_checkpoint *c,
-			  const struct yk_checkpoint_arrays arrays[YK_CHECKPOINT_PARTS], yk_checkpoint_source_fn *give, void *arg)
+			  const struct yk_checkpoint_arrays arrays[YK_CHECKPOINT_PARTS],
+			  yk_checkpoint_source_fn *give, void *arg)
 {
 	struct yk_checkpoint next = *c;
 	bool stands = false;
@@ -489,11 +493,14 @@ int yk_checkpoint_save_by(const char *folder, struct yk_checkpoint *c,
 	return 0;
 }
 
-int yk_checkpoint_save(const char *folder, struct yk_checkpoint *c, int nmodel, const struct yk_host_tensor *model,
-		       int noptimizer, const struct yk_host_tensor *optimizer)
+int yk_checkpoint_save(const char *folder, struct yk_checkpoint *c, int nmodel,
+		       const struct yk_host_tensor *model, int noptimizer,
+		       const struct yk_host_tensor *optimizer)
 {
-	const struct yk_checkpoint_arrays arrays[] = { [YK_CHECKPOINT_MODEL] = { nmodel, model },
-						       [YK_CHECKPOINT_OPTIMIZER] = { noptimizer, optimizer } };
+	const struct yk_checkpoint_arrays arrays[] = {
+		[YK_CHECKPOINT_MODEL] = { nmodel, model },
+		[YK_CHECKPOINT_OPTIMIZER] = { noptimizer, optimizer }
+	};
 	return yk_checkpoint_save_by(folder, c, arrays, NULL, NULL);
 }
 

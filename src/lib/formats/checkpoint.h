@@ -39,7 +39,8 @@ struct yk_checkpoint {
 	json_t *schedule;  // state of the learning-rate schedule, an object
 	json_t *adapter;   // base model and layers of adapters (models/adapter.h); the model
 			   // file then has the adapters only.  NULL: it has the whole model
-	json_t *best;      // the lowest validation loss so far (train/best.h), an object; NULL: none
+	// the lowest validation loss so far (train/best.h), an object; NULL: none
+	json_t *best;
 	json_t *scaler;    // state of the loss scaler, an object; NULL: none
 	int64_t step;      // optimizer steps done, including skipped ones
 	int64_t skipped;   // skipped steps, which changed nothing
@@ -69,8 +70,10 @@ struct yk_checkpoint_arrays {
 	int n;
 	const struct yk_host_tensor *tensor;
 };
-typedef int yk_checkpoint_source_fn(void *arg, int part, int i, uint64_t from, size_t bytes, void *to);
-int yk_checkpoint_save_by(const char *folder, struct yk_checkpoint *, const struct yk_checkpoint_arrays[YK_CHECKPOINT_PARTS],
+typedef int yk_checkpoint_source_fn(void *arg, int part, int i, uint64_t from, size_t bytes,
+				    void *to);
+int yk_checkpoint_save_by(const char *folder, struct yk_checkpoint *,
+			  const struct yk_checkpoint_arrays[YK_CHECKPOINT_PARTS],
 			  yk_checkpoint_source_fn *, void *arg);
 // Reads the manifest; *to is unchanged on failure.  ENOENT, EFORMAT.
 int yk_checkpoint_open(const char *folder, struct yk_checkpoint *to);

@@ -61,7 +61,9 @@ struct cursor {
 static int damaged(struct cursor *c, const char *what)
 {
 	if (!c->error)
-		c->error = yk_fail(YOKE_EFORMAT, "%s: offset %" PRIu64 ": %s; the file is damaged, or was not copied completely",
+		c->error = yk_fail(YOKE_EFORMAT,
+				   "%s: offset %" PRIu64
+				   ": %s; the file is damaged, or was not copied completely",
 				   c->f->path, c->at, what);
 	return c->error;
 }
@@ -70,7 +72,8 @@ static const unsigned char *take(struct cursor *c, uint64_t bytes, const char *w
 {
 	if (!c->error && bytes > c->f->bytes - c->at) {
 		char text[120];
-		snprintf(text, sizeof text, "%s takes %" PRIu64 " bytes, but only %" PRIu64 " are left", what, bytes,
+		snprintf(text, sizeof text,
+			 "%s takes %" PRIu64 " bytes, but only %" PRIu64 " are left", what, bytes,
 			 c->f->bytes - c->at);
 		damaged(c, text);
 	}
@@ -144,7 +147,8 @@ static void take_value(struct cursor *c, struct yk_gguf_key *k)
 	if (!size_of(type) && type != YK_GGUF_STRING) {
 		char text[400];
 		snprintf(text, sizeof text, "key '%s' has %s %" PRIu32, k->name,
-			 type == YK_GGUF_ARRAY ? "an array of arrays, type" : "the unknown type", type);
+			 type == YK_GGUF_ARRAY ? "an array of arrays, type" : "the unknown type",
+			 type);
 		damaged(c, text);
 		return;
 	}
@@ -152,8 +156,9 @@ static void take_value(struct cursor *c, struct yk_gguf_key *k)
 	const uint64_t each = size_of(type) ? size_of(type) : 8, left = c->f->bytes - c->at;
 	if (k->count > left / each) {
 		char text[400];
-		snprintf(text, sizeof text, "key '%s' has %" PRIu64 " elements, but only %" PRIu64 " bytes are left", k->name,
-			 k->count, left);
+		snprintf(text, sizeof text,
+			 "key '%s' has %" PRIu64 " elements, but only %" PRIu64 " bytes are left",
+			 k->name, k->count, left);
 		damaged(c, text);
 		return;
 	}
@@ -199,7 +204,8 @@ static void note_split(const struct yk_gguf_key *k, struct split *to)
 		*(no ? &to->no : &to->count) = yk_gguf_int_at(k, 0);
 }
 
-// A copy of another file in its place would be read as a model that lacks tensors, or has wrong ones.
+// A copy of another file in its place would be read as a model that lacks tensors, or has wrong
+// ones.
 static int check_split(const struct yk_gguf *g, const char *path, const struct split *is)
 {
 	int64_t count = 1;
@@ -214,7 +220,8 @@ static int check_split(const struct yk_gguf *g, const char *path, const struct s
 }
 
 // Reads the keys of a file, and keeps those of the first file.  *alignment: of its tensors.
-static int take_keys(struct yk_gguf *g, struct cursor *c, uint64_t n, bool keep, uint32_t *alignment)
+static int take_keys(struct yk_gguf *g, struct cursor *c, uint64_t n, bool keep,
+		     uint32_t *alignment)
 {
 	if (n > (c->f->bytes - c->at) / MIN_KEY)
 		return damaged(c, "there are more keys than fit in the file");
@@ -227,8 +234,11 @@ static int take_keys(struct yk_gguf *g, struct cursor *c, uint64_t n, bool keep,
 			if (k.array || k.type != YK_GGUF_U32)
 				return damaged(c, "general.alignment is not a u32");
 			memcpy(alignment, k.data, sizeof *alignment);
-			if (*alignment == 0 || *alignment > MAX_ALIGNMENT || *alignment & (*alignment - 1))
-				return damaged(c, "general.alignment is not a power of two from 1 to 2^20");
+			if (*alignment == 0 || *alignment > MAX_ALIGNMENT ||
+			    *alignment & (*alignment - 1))
+				return damaged(
+					c,
+					"general.alignment is not a power of two from 1 to 2^20");
 		}
 		if (!c->error && !keep)
 			note_split(&k, &split);
@@ -252,7 +262,8 @@ static void check_tensor(struct cursor *c, struct yk_gguf_tensor *t, uint32_t ra
 	unsigned elements, bytes;
 	uint64_t count = 1;
 	if (rank < 1 || rank > 4) {
-		snprintf(text, sizeof text, "tensor '%s' has %" PRIu32 " dims; 1 to 4 are possible", t->name, rank);
+		snprintf(text, sizeof text, "tensor '%s' has %" PRIu32 " dims; 1 to 4 are possible",
+			 t->name, rank);
 		damaged(c, text);
 		return;
 	}
@@ -260,7 +271,9 @@ static void check_tensor(struct cursor *c, struct yk_gguf_tensor *t, uint32_t ra
 	for (int i = t->rank; i-- > 0;) {
 		const uint64_t n = take_u64(c, "a tensor's dims");
 		if (!c->error && (n < 1 || n > (UINT64_C(1) << 48) / count)) {
-			snprintf(text, sizeof text, "tensor '%s' has a dim of %" PRIu64 ", or too many elements", t->name, n);
+			snprintf(text, sizeof text,
+				 "tensor '%s' has a dim of %" PRIu64 ", or too many elements",
+				 t->name, n);
 			damaged(c, text);
 		}
 		if (c->error)
@@ -273,10 +286,12 @@ static void check_tensor(struct cursor *c, struct yk_gguf_tensor *t, uint32_t ra
 		return;
 	const char *name = yk_gguf_format_name(t->format, &elements, &bytes);
 	if (!name)
-		snprintf(text, sizeof text, "tensor '%s' has the unknown format %u", t->name, (unsigned)t->format);
+		snprintf(text, sizeof text, "tensor '%s' has the unknown format %u", t->name,
+			 (unsigned)t->format);
 	else if (t->dims[t->rank - 1] % elements)
-		snprintf(text, sizeof text, "tensor '%s' has rows of %" PRId64 " elements, no multiple of %s's %u", t->name,
-			 t->dims[t->rank - 1], name, elements);
+		snprintf(text, sizeof text,
+			 "tensor '%s' has rows of %" PRId64 " elements, no multiple of %s's %u",
+			 t->name, t->dims[t->rank - 1], name, elements);
 	if (!name || t->dims[t->rank - 1] % elements) {
 		damaged(c, text);
 		return;
@@ -287,11 +302,13 @@ static void check_tensor(struct cursor *c, struct yk_gguf_tensor *t, uint32_t ra
 static int by_data(const void *a, const void *b)
 {
 	const struct yk_gguf_tensor *x = a, *y = b;
-	return x->data != y->data ? (x->data > y->data) - (x->data < y->data) : (x->bytes > y->bytes) - (x->bytes < y->bytes);
+	return x->data != y->data ? (x->data > y->data) - (x->data < y->data) :
+				    (x->bytes > y->bytes) - (x->bytes < y->bytes);
 }
 
 // Turns offsets into pointers; refuses tensors that overlap or exceed the file.
-static int place_tensors(struct cursor *c, struct yk_gguf_tensor *t, size_t n, const uint64_t *offset, uint64_t alignment)
+static int place_tensors(struct cursor *c, struct yk_gguf_tensor *t, size_t n,
+			 const uint64_t *offset, uint64_t alignment)
 {
 	char text[700];
 	const uint64_t begin = (c->at + alignment - 1) / alignment * alignment;
@@ -299,10 +316,14 @@ static int place_tensors(struct cursor *c, struct yk_gguf_tensor *t, size_t n, c
 		const uint64_t left = begin > c->f->bytes ? 0 : c->f->bytes - begin;
 		*text = 0;
 		if (offset[i] % alignment)
-			snprintf(text, sizeof text, "tensor '%s' begins at %" PRIu64 ", no multiple of the alignment %" PRIu64,
+			snprintf(text, sizeof text,
+				 "tensor '%s' begins at %" PRIu64
+				 ", no multiple of the alignment %" PRIu64,
 				 t[i].name, offset[i], alignment);
 		else if (offset[i] > left || t[i].bytes > left - offset[i])
-			snprintf(text, sizeof text, "tensor '%s' takes bytes %" PRIu64 " to %" PRIu64 " of the data, which has %" PRIu64,
+			snprintf(text, sizeof text,
+				 "tensor '%s' takes bytes %" PRIu64 " to %" PRIu64
+				 " of the data, which has %" PRIu64,
 				 t[i].name, offset[i], offset[i] + t[i].bytes, left);
 		if (*text)
 			return damaged(c, text);
@@ -312,7 +333,8 @@ static int place_tensors(struct cursor *c, struct yk_gguf_tensor *t, size_t n, c
 		qsort(t, n, sizeof *t, by_data);
 	for (size_t i = 1; i < n; i++)
 		if (t[i - 1].data + t[i - 1].bytes > t[i].data) {
-			snprintf(text, sizeof text, "tensors '%s' and '%s' overlap", t[i - 1].name, t[i].name);
+			snprintf(text, sizeof text, "tensors '%s' and '%s' overlap", t[i - 1].name,
+				 t[i].name);
 			return damaged(c, text);
 		}
 	return 0;
@@ -323,13 +345,15 @@ static int take_tensors(struct yk_gguf *g, struct cursor *c, uint64_t n, uint64_
 	if (n > (c->f->bytes - c->at) / MIN_TENSOR)
 		return damaged(c, "there are more tensors than fit in the file");
 	uint64_t *offset = malloc((size_t)n * sizeof *offset + 1);
-	if (!offset || yk_grow(&g->tensor, &g->tensor_cap, g->tensors + (size_t)n + 1, sizeof *g->tensor) < 0) {
+	if (!offset || yk_grow(&g->tensor, &g->tensor_cap, g->tensors + (size_t)n + 1,
+			       sizeof *g->tensor) < 0) {
 		free(offset);
 		return yk_fail(YOKE_ENOMEM, "%s: no memory for %" PRIu64 " tensors", c->f->path, n);
 	}
 	struct yk_gguf_tensor *t = g->tensor + g->tensors;
 	for (uint64_t i = 0; i < n && !c->error; i++) {
-		t[i] = (struct yk_gguf_tensor){ .name = take_name(c, g, "a tensor's name"), .file = g->files };
+		t[i] = (struct yk_gguf_tensor){ .name = take_name(c, g, "a tensor's name"),
+						.file = g->files };
 		const uint32_t rank = take_u32(c, "a tensor's rank");
 		if (!c->error)
 			check_tensor(c, &t[i], rank);
@@ -357,9 +381,11 @@ static int map_file(struct yk_gguf_file *f)
 	} else {
 		void *map = mmap(NULL, f->bytes, PROT_READ, MAP_PRIVATE, fd, 0);
 		if (map == MAP_FAILED)
-			e = yk_fail(errno == ENOMEM ? YOKE_ENOMEM : YOKE_EIO, "%s: cannot be mapped: %s", f->path, strerror(errno));
+			e = yk_fail(errno == ENOMEM ? YOKE_ENOMEM : YOKE_EIO,
+				    "%s: cannot be mapped: %s", f->path, strerror(errno));
 		else if (memcmp(f->map = map, "GGUF", 4))
-			e = yk_file_refused_at(f->path, fd, "a GGUF file", "it does not begin with GGUF");
+			e = yk_file_refused_at(f->path, fd, "a GGUF file",
+					       "it does not begin with GGUF");
 	}
 	close(fd);
 	return e;
@@ -372,7 +398,8 @@ bool yk_gguf_is(const char *path)
 	if (stat(path, &st) < 0 || !S_ISREG(st.st_mode)) // opening a FIFO would block
 		return false;
 	const int fd = open(path, O_RDONLY | O_CLOEXEC);
-	const bool is = fd >= 0 && read(fd, begin, sizeof begin) == sizeof begin && !memcmp(begin, "GGUF", sizeof begin);
+	const bool is = fd >= 0 && read(fd, begin, sizeof begin) == sizeof begin &&
+			!memcmp(begin, "GGUF", sizeof begin);
 	if (fd >= 0)
 		close(fd);
 	return is;
@@ -384,8 +411,10 @@ static int read_file(struct yk_gguf *g, struct cursor *c, bool first)
 	c->at = 4;
 	const uint32_t version = take_u32(c, "the version");
 	if (version != 2 && version != 3)
-		return yk_fail(YOKE_EFORMAT, "%s: GGUF version %" PRIu32 "%s; versions 2 and 3, little endian, can be read", c->f->path,
-			       version, version & 0xff000000 ? ", big endian" : "");
+		return yk_fail(YOKE_EFORMAT,
+			       "%s: GGUF version %" PRIu32
+			       "%s; versions 2 and 3, little endian, can be read",
+			       c->f->path, version, version & 0xff000000 ? ", big endian" : "");
 	const uint64_t tensors = take_u64(c, "the header"), keys = take_u64(c, "the header");
 	const int e = take_keys(g, c, keys, first, &alignment);
 	return e < 0 ? e : take_tensors(g, c, tensors, alignment);
@@ -417,13 +446,19 @@ static int add_others(struct yk_gguf *g)
 	if (e < 0 || count == 1)
 		return e < 0 ? e : 0;
 	const size_t n = strlen(g->path), tail = strlen("-00001-of-00002.gguf");
-	if (n < tail || sscanf(g->path + n - tail, "-%5d-of-%5d.gguf%n", &at, &of, &end) != 2 || end != (int)tail ||
-	    at != no + 1 || of != count)
-		return yk_fail(YOKE_EFORMAT, "%s: is file %" PRId64 " of %" PRId64 " of a split model; its name must end in "
-			       "-%05" PRId64 "-of-%05" PRId64 ".gguf", g->path, no + 1, count, no + 1, count);
+	if (n < tail || sscanf(g->path + n - tail, "-%5d-of-%5d.gguf%n", &at, &of, &end) != 2 ||
+	    end != (int)tail || at != no + 1 || of != count)
+		return yk_fail(YOKE_EFORMAT,
+			       "%s: is file %" PRId64 " of %" PRId64
+			       " of a split model; its name must end in "
+			       "-%05" PRId64 "-of-%05" PRId64 ".gguf",
+			       g->path, no + 1, count, no + 1, count);
 	if (no > 0)
-		return yk_fail(YOKE_EFORMAT, "%s: is file %" PRId64 " of %" PRId64 " of a split model; give the first, "
-			       "%.*s-00001-of-%05" PRId64 ".gguf", g->path, no + 1, count, (int)(n - tail), g->path, count);
+		return yk_fail(YOKE_EFORMAT,
+			       "%s: is file %" PRId64 " of %" PRId64
+			       " of a split model; give the first, "
+			       "%.*s-00001-of-%05" PRId64 ".gguf",
+			       g->path, no + 1, count, (int)(n - tail), g->path, count);
 	struct yk_gguf_file *file = realloc(g->file, (size_t)count * sizeof *file);
 	if (!file)
 		return yk_fail(YOKE_ENOMEM, "%s: no memory for %" PRId64 " files", g->path, count);
@@ -432,14 +467,17 @@ static int add_others(struct yk_gguf *g)
 		char *path = malloc(n + 32);
 		if (!path)
 			return yk_fail(YOKE_ENOMEM, "%s: no memory for a path", g->path);
-		snprintf(path, n + 32, "%.*s-%05d-of-%05d.gguf", (int)(n - tail), g->path, (int)i + 1, (int)count);
+		snprintf(path, n + 32, "%.*s-%05d-of-%05d.gguf", (int)(n - tail), g->path,
+			 (int)i + 1, (int)count);
 		e = add_file(g, path);
 		if (e < 0)
 			return e;
 	}
 	if (tensors >= 0 && (uint64_t)tensors != g->tensors)
-		return yk_fail(YOKE_EFORMAT, "%s: the files of the split model have %zu tensors, but the first one declares %" PRId64, g->path,
-			       g->tensors, tensors);
+		return yk_fail(
+			YOKE_EFORMAT,
+			"%s: the files of the split model have %zu tensors, but the first one declares %" PRId64,
+			g->path, g->tensors, tensors);
 	return 0;
 }
 
@@ -489,13 +527,14 @@ const struct yk_gguf_key *yk_gguf_key(const struct yk_gguf *g, const char *name)
 
 const struct yk_gguf_tensor *yk_gguf_tensor(const struct yk_gguf *g, const char *name)
 {
-	return g->tensors ? bsearch(&name, g->tensor, g->tensors, sizeof *g->tensor, by_name) : NULL;
+	return g->tensors ? bsearch(&name, g->tensor, g->tensors, sizeof *g->tensor, by_name) :
+			    NULL;
 }
 
 static int wrong_type(const struct yk_gguf *g, const struct yk_gguf_key *k, const char *wanted)
 {
-	return yk_fail(YOKE_EFORMAT, "%s: key '%s' is %s of type %d, not %s", g->path, k->name, k->array ? "an array" : "a value",
-		       k->type, wanted);
+	return yk_fail(YOKE_EFORMAT, "%s: key '%s' is %s of type %d, not %s", g->path, k->name,
+		       k->array ? "an array" : "a value", k->type, wanted);
 }
 
 #define LOAD(T) \
@@ -542,7 +581,9 @@ int yk_gguf_int(const struct yk_gguf *g, const char *key, int64_t min, int64_t m
 		return wrong_type(g, k, "an integer");
 	const int64_t v = yk_gguf_int_at(k, 0);
 	if (v < min || v > max)
-		return yk_fail(YOKE_EFORMAT, "%s: key '%s' is %" PRId64 ", not in %" PRId64 " .. %" PRId64, g->path, key, v, min, max);
+		return yk_fail(YOKE_EFORMAT,
+			       "%s: key '%s' is %" PRId64 ", not in %" PRId64 " .. %" PRId64,
+			       g->path, key, v, min, max);
 	*to = v;
 	return 1;
 }

@@ -47,14 +47,16 @@ static void q4_1(const uint8_t *restrict b, float *restrict y)
 static void q5_0(const uint8_t *restrict b, float *restrict y)
 {
 	for (int i = 0; i < 32; i++)
-		y[i] = f16_at(b) * (float)((nibble(b + 6, i) | (int)(u32_at(b + 2) >> i & 1) << 4) - 16);
+		y[i] = f16_at(b) *
+		       (float)((nibble(b + 6, i) | (int)(u32_at(b + 2) >> i & 1) << 4) - 16);
 }
 
 // f16 d, f16 m, u32 fifth bits, nibbles
 static void q5_1(const uint8_t *restrict b, float *restrict y)
 {
 	for (int i = 0; i < 32; i++)
-		y[i] = f16_at(b) * (float)(nibble(b + 8, i) | (int)(u32_at(b + 4) >> i & 1) << 4) + f16_at(b + 2);
+		y[i] = f16_at(b) * (float)(nibble(b + 8, i) | (int)(u32_at(b + 4) >> i & 1) << 4) +
+		       f16_at(b + 2);
 }
 
 // f16 d, 32 x i8
@@ -65,7 +67,8 @@ static void q8_0(const uint8_t *restrict b, float *restrict y)
 }
 
 // f16 d, nibbles: indices of a nonuniform grid
-static const int8_t iq4_grid[16] = { -127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113 };
+static const int8_t iq4_grid[16] = { -127, -104, -83, -65, -49, -35, -22, -10,
+				     1,    13,   25,  38,  53,  69,  89,  113 };
 static void iq4_nl(const uint8_t *restrict b, float *restrict y)
 {
 	for (int i = 0; i < 32; i++)
@@ -75,7 +78,9 @@ static void iq4_nl(const uint8_t *restrict b, float *restrict y)
 // u8 exponent, nibbles: 4-bit floating point, here in halves (OCP Microscaling Formats 1.0)
 static void mxfp4(const uint8_t *restrict b, float *restrict y)
 {
-	static const int8_t halves[16] = { 0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12 };
+	static const int8_t halves[16] = {
+		0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12
+	};
 	for (int i = 0; i < 32; i++)
 		y[i] = ldexpf((float)halves[nibble(b + 1, i)], b[0] - 128);
 }
@@ -91,7 +96,8 @@ static void scale_and_min(const uint8_t *s, int j, int *scale, int *min)
 
 // f16 d, f16 D, 12 bytes of scales, nibbles: each 32 bytes hold 32 elements low, the next 32 high.
 // With fifth bits, bit g of byte l of them belongs to element l of group g.
-static void k_of_8(const uint8_t *b, const uint8_t *fifth, const uint8_t *nibbles, float *restrict y)
+static void k_of_8(const uint8_t *b, const uint8_t *fifth, const uint8_t *nibbles,
+		   float *restrict y)
 {
 	for (int g = 0; g < 8; g++) {
 		int scale, min;
@@ -99,7 +105,8 @@ static void k_of_8(const uint8_t *b, const uint8_t *fifth, const uint8_t *nibble
 		const float d = f16_at(b) * (float)scale, m = f16_at(b + 2) * (float)min;
 		for (int l = 0; l < 32; l++) {
 			const uint8_t byte = nibbles[g / 2 * 32 + l];
-			const int q = (g % 2 ? byte >> 4 : byte & 15) | (fifth ? (fifth[l] >> g & 1) << 4 : 0);
+			const int q = (g % 2 ? byte >> 4 : byte & 15) |
+				      (fifth ? (fifth[l] >> g & 1) << 4 : 0);
 			y[32 * g + l] = d * (float)q - m;
 		}
 	}
@@ -121,7 +128,8 @@ static void q6_k(const uint8_t *restrict b, float *restrict y)
 	for (int i = 0; i < 256; i++) {
 		// four groups of 32 in each half share bytes: two in low, two in high nibbles
 		const int half = i / 128, group = i % 128 / 32, l = i % 32;
-		const uint8_t low = b[64 * half + 32 * (group % 2) + l], high = b[128 + 32 * half + l];
+		const uint8_t low = b[64 * half + 32 * (group % 2) + l],
+			      high = b[128 + 32 * half + l];
 		const int q = (group < 2 ? low & 15 : low >> 4) | (high >> 2 * group & 3) << 4;
 		y[i] = f16_at(b + 208) * (float)(int8_t)b[192 + i / 16] * (float)(q - 32);
 	}
@@ -137,7 +145,8 @@ static int pair(const uint8_t *pairs, int i)
 static void q2_k(const uint8_t *restrict b, float *restrict y)
 {
 	for (int i = 0; i < 256; i++)
-		y[i] = f16_at(b + 80) * (float)(b[i / 16] & 15) * (float)pair(b + 16, i) - f16_at(b + 82) * (float)(b[i / 16] >> 4);
+		y[i] = f16_at(b + 80) * (float)(b[i / 16] & 15) * (float)pair(b + 16, i) -
+		       f16_at(b + 82) * (float)(b[i / 16] >> 4);
 }
 
 // 32 bytes of third bits, inverted; pairs; 12 bytes of 6-bit scales by 16 elements; f16 d
@@ -145,7 +154,8 @@ static void q3_k(const uint8_t *restrict b, float *restrict y)
 {
 	const uint8_t *s = b + 96;
 	for (int i = 0; i < 256; i++) {
-		const int g = i / 16, low = g < 8 ? s[g] & 15 : s[g - 8] >> 4, scale = low | (s[8 + g % 4] >> 2 * (g / 4) & 3) << 4;
+		const int g = i / 16, low = g < 8 ? s[g] & 15 : s[g - 8] >> 4,
+			  scale = low | (s[8 + g % 4] >> 2 * (g / 4) & 3) << 4;
 		const int q = pair(b + 32, i) - (b[i % 32] >> (i / 32) & 1 ? 0 : 4);
 		y[i] = f16_at(b + 108) * (float)(scale - 32) * (float)q;
 	}
@@ -155,9 +165,11 @@ static void q3_k(const uint8_t *restrict b, float *restrict y)
 static void iq4_xs(const uint8_t *restrict b, float *restrict y)
 {
 	for (int g = 0; g < 8; g++) {
-		const int high = (b[2] | b[3] << 8) >> 2 * g & 3, low = b[4 + g / 2] >> 4 * (g % 2) & 15;
+		const int high = (b[2] | b[3] << 8) >> 2 * g & 3,
+			  low = b[4 + g / 2] >> 4 * (g % 2) & 15;
 		for (int l = 0; l < 32; l++)
-			y[32 * g + l] = f16_at(b) * (float)((low | high << 4) - 32) * (float)iq4_grid[nibble(b + 8 + 16 * g, l)];
+			y[32 * g + l] = f16_at(b) * (float)((low | high << 4) - 32) *
+					(float)iq4_grid[nibble(b + 8 + 16 * g, l)];
 	}
 }
 
@@ -165,9 +177,11 @@ static const struct {
 	enum yk_gguf_format format;
 	void (*convert)(const uint8_t *restrict block, float *restrict to);
 } blocks[] = {
-	{ YK_GGUF_Q4_0, q4_0 }, { YK_GGUF_Q4_1, q4_1 }, { YK_GGUF_Q5_0, q5_0 }, { YK_GGUF_Q5_1, q5_1 }, { YK_GGUF_Q8_0, q8_0 },
-	{ YK_GGUF_Q2_K, q2_k }, { YK_GGUF_Q3_K, q3_k }, { YK_GGUF_Q4_K, q4_k }, { YK_GGUF_Q5_K, q5_k }, { YK_GGUF_Q6_K, q6_k },
-	{ YK_GGUF_IQ4_NL, iq4_nl }, { YK_GGUF_IQ4_XS, iq4_xs }, { YK_GGUF_MXFP4, mxfp4 },
+	{ YK_GGUF_Q4_0, q4_0 },   { YK_GGUF_Q4_1, q4_1 },     { YK_GGUF_Q5_0, q5_0 },
+	{ YK_GGUF_Q5_1, q5_1 },   { YK_GGUF_Q8_0, q8_0 },     { YK_GGUF_Q2_K, q2_k },
+	{ YK_GGUF_Q3_K, q3_k },   { YK_GGUF_Q4_K, q4_k },     { YK_GGUF_Q5_K, q5_k },
+	{ YK_GGUF_Q6_K, q6_k },   { YK_GGUF_IQ4_NL, iq4_nl }, { YK_GGUF_IQ4_XS, iq4_xs },
+	{ YK_GGUF_MXFP4, mxfp4 },
 };
 
 bool yk_gguf_to_f32(enum yk_gguf_format format, const void *from, size_t n, float *to)

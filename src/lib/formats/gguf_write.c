@@ -53,7 +53,8 @@ static FILE *put_name(struct yk_gguf_writer *w, const char *name, enum yk_gguf_t
 	return w->key.f;
 }
 
-static FILE *put_array_name(struct yk_gguf_writer *w, const char *name, enum yk_gguf_type type, uint64_t n)
+static FILE *put_array_name(struct yk_gguf_writer *w, const char *name, enum yk_gguf_type type,
+			    uint64_t n)
 {
 	FILE *f = put_name(w, name, YK_GGUF_ARRAY);
 	put(f, type, 4);
@@ -86,7 +87,8 @@ void yk_gguf_put_string(struct yk_gguf_writer *w, const char *name, const char *
 	put_text(put_name(w, name, YK_GGUF_STRING), text, bytes);
 }
 
-void yk_gguf_put_array(struct yk_gguf_writer *w, const char *name, enum yk_gguf_type type, uint64_t n, const void *data)
+void yk_gguf_put_array(struct yk_gguf_writer *w, const char *name, enum yk_gguf_type type,
+		       uint64_t n, const void *data)
 {
 	const size_t size = type == YK_GGUF_U8 || type == YK_GGUF_S8 ? 1 : 4;
 	fwrite(data, size, (size_t)n, put_array_name(w, name, type, n));
@@ -104,7 +106,8 @@ void yk_gguf_put_element(struct yk_gguf_writer *w, const char *text, size_t byte
 
 void yk_gguf_put_key(struct yk_gguf_writer *w, const struct yk_gguf_key *k)
 {
-	FILE *f = k->array ? put_array_name(w, k->name, k->type, k->count) : put_name(w, k->name, k->type);
+	FILE *f = k->array ? put_array_name(w, k->name, k->type, k->count) :
+			     put_name(w, k->name, k->type);
 	fwrite(k->data, 1, (size_t)k->bytes, f);
 }
 
@@ -115,17 +118,23 @@ static uint64_t padded(uint64_t n)
 	return (n + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
 
-int yk_gguf_put_tensor(struct yk_gguf_writer *w, const char *name, int rank, const int64_t *dims, enum yk_gguf_format format)
+int yk_gguf_put_tensor(struct yk_gguf_writer *w, const char *name, int rank, const int64_t *dims,
+		       enum yk_gguf_format format)
 {
 	unsigned elements, size;
 	uint64_t n = 1, bytes, end;
-	bool fits = yk_gguf_format_name(format, &elements, &size) && rank >= 1 && rank <= 4 && dims[rank - 1] % elements == 0;
+	bool fits = yk_gguf_format_name(format, &elements, &size) && rank >= 1 && rank <= 4 &&
+		    dims[rank - 1] % elements == 0;
 	for (int i = 0; i < rank && fits; i++)
 		fits = dims[i] > 0 && !__builtin_mul_overflow(n, (uint64_t)dims[i], &n);
-	fits = fits && !__builtin_mul_overflow(n / elements, size, &bytes) && bytes < INT64_MAX / 2 &&
-	       !__builtin_add_overflow(w->data, padded(bytes), &end) && end < INT64_MAX;
+	fits = fits && !__builtin_mul_overflow(n / elements, size, &bytes) &&
+	       bytes < INT64_MAX / 2 && !__builtin_add_overflow(w->data, padded(bytes), &end) &&
+	       end < INT64_MAX;
 	if (!fits)
-		return yk_fail(YOKE_ERANGE, "gguf: tensor '%s' does not fit the format, or its rows are not whole blocks", name);
+		return yk_fail(
+			YOKE_ERANGE,
+			"gguf: tensor '%s' does not fit the format, or its rows are not whole blocks",
+			name);
 	put_text(w->tensor.f, name, strlen(name));
 	put(w->tensor.f, (uint64_t)rank, 4);
 	for (int i = rank; i-- > 0;)
@@ -157,7 +166,8 @@ static int write_head(struct yk_gguf_writer *w, struct yk_file_writer *to)
 		put(f, w->keys, 8);
 	}
 	const bool good = f && fclose(f) == 0 && fflush(w->key.f) == 0 && fflush(w->tensor.f) == 0;
-	int e = good ? yk_file_add(to, head, bytes) : yk_fail(YOKE_ENOMEM, "gguf: no memory for metadata");
+	int e = good ? yk_file_add(to, head, bytes) :
+		       yk_fail(YOKE_ENOMEM, "gguf: no memory for metadata");
 	if (e == 0)
 		e = yk_file_add(to, w->key.at, w->key.bytes);
 	if (e == 0)
@@ -168,7 +178,8 @@ static int write_head(struct yk_gguf_writer *w, struct yk_file_writer *to)
 	return e;
 }
 
-int yk_gguf_write(struct yk_gguf_writer *w, const char *path, int (*fill)(void *arg, size_t i, struct yk_file_writer *), void *arg)
+int yk_gguf_write(struct yk_gguf_writer *w, const char *path,
+		  int (*fill)(void *arg, size_t i, struct yk_file_writer *), void *arg)
 {
 	struct yk_file_writer to;
 	int e = yk_only_little(path, "GGUF");
@@ -184,8 +195,8 @@ int yk_gguf_write(struct yk_gguf_writer *w, const char *path, int (*fill)(void *
 			e = add_padding(&to, to.bytes);
 	}
 	if (e == 0 && to.bytes - head != w->data)
-		e = yk_fail(YOKE_EINVAL, "gguf: tensors have %llu bytes, not the declared %llu", (unsigned long long)(to.bytes - head),
-			    (unsigned long long)w->data);
+		e = yk_fail(YOKE_EINVAL, "gguf: tensors have %llu bytes, not the declared %llu",
+			    (unsigned long long)(to.bytes - head), (unsigned long long)w->data);
 	if (e == 0)
 		return yk_file_commit(&to);
 	yk_file_abort(&to);

@@ -28,7 +28,8 @@ void yk_gguf_put_real(struct yk_gguf_writer *, const char *name, double); // as 
 void yk_gguf_put_bool(struct yk_gguf_writer *, const char *name, bool);
 void yk_gguf_put_string(struct yk_gguf_writer *, const char *name, const char *text, size_t bytes);
 // An array of f32 or i32 numbers, or of bytes.
-void yk_gguf_put_array(struct yk_gguf_writer *, const char *name, enum yk_gguf_type, uint64_t n, const void *data);
+void yk_gguf_put_array(struct yk_gguf_writer *, const char *name, enum yk_gguf_type, uint64_t n,
+		       const void *data);
 // Begins an array of n strings, which yk_gguf_put_element adds.
 void yk_gguf_put_strings(struct yk_gguf_writer *, const char *name, uint64_t n);
 void yk_gguf_put_element(struct yk_gguf_writer *, const char *text, size_t bytes);
@@ -37,10 +38,12 @@ void yk_gguf_put_key(struct yk_gguf_writer *, const struct yk_gguf_key *);
 
 // Declares a tensor; dims slowest first. ERANGE: it does not fit a file, or its rows are not whole
 // blocks.
-int yk_gguf_put_tensor(struct yk_gguf_writer *, const char *name, int rank, const int64_t *dims, enum yk_gguf_format);
+int yk_gguf_put_tensor(struct yk_gguf_writer *, const char *name, int rank, const int64_t *dims,
+		       enum yk_gguf_format);
 
 // Writes the file atomically.  `fill` adds the bytes of tensor i, in the order of declaration, with
 // yk_file_add.
-int yk_gguf_write(struct yk_gguf_writer *, const char *path, int (*fill)(void *arg, size_t i, struct yk_file_writer *), void *arg);
+int yk_gguf_write(struct yk_gguf_writer *, const char *path,
+		  int (*fill)(void *arg, size_t i, struct yk_file_writer *), void *arg);
 
 #endif

@@ -12,12 +12,15 @@
 
 int yk_image_alloc(struct yk_image *to, const char *path, unsigned long width, unsigned long height)
 {
-	if (width < 1 || height < 1 || width > YK_IMAGE_SIDE || height > YK_IMAGE_SIDE || width * height > YK_IMAGE_PIXELS)
-		return yk_fail(YOKE_ERANGE, "%s: is %lu x %lu; sides may have 1 to %d pixels, and an image %d", path, width,
-			       height, YK_IMAGE_SIDE, YK_IMAGE_PIXELS);
+	if (width < 1 || height < 1 || width > YK_IMAGE_SIDE || height > YK_IMAGE_SIDE ||
+	    width * height > YK_IMAGE_PIXELS)
+		return yk_fail(YOKE_ERANGE,
+			       "%s: is %lu x %lu; sides may have 1 to %d pixels, and an image %d",
+			       path, width, height, YK_IMAGE_SIDE, YK_IMAGE_PIXELS);
 	to->rgb = malloc(3 * width * height);
 	if (!to->rgb)
-		return yk_fail(YOKE_ENOMEM, "%s: no memory for %lu x %lu pixels", path, width, height);
+		return yk_fail(YOKE_ENOMEM, "%s: no memory for %lu x %lu pixels", path, width,
+			       height);
 	to->width = (int)width;
 	to->height = (int)height;
 	return 0;
@@ -48,7 +51,8 @@ int yk_image_decode(struct yk_image *to, const char *path, const unsigned char *
 	else if (bytes >= 8 && !memcmp(data, "\x89PNG\r\n\x1a\n", 8))
 		e = yk_png_decode(&x, path, data, bytes);
 	else
-		e = yk_file_refused(path, data, bytes, "a JPEG or PNG image", "it begins as neither");
+		e = yk_file_refused(path, data, bytes, "a JPEG or PNG image",
+				    "it begins as neither");
 	if (e < 0)
 		free(x.rgb);
 	else

@@ -50,7 +50,8 @@ static void on_progress(j_common_ptr j)
 }
 
 // The function that longjmp returns to; the image is in the caller's memory.
-static int decode(struct decoder *d, struct yk_image *to, const char *path, const unsigned char *data, size_t bytes)
+static int decode(struct decoder *d, struct yk_image *to, const char *path,
+		  const unsigned char *data, size_t bytes)
 {
 	struct jpeg_decompress_struct *j = &d->jpeg;
 	jpeg_mem_src(j, data, bytes);

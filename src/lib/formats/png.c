@@ -57,7 +57,8 @@ static int decode(struct decoder *d, struct yk_image *to, const char *path)
 	png_set_chunk_malloc_max(d->png, MAX_CHUNK);
 	png_set_read_fn(d->png, d, on_read);
 	png_read_info(d->png, d->info);
-	const int e = yk_image_alloc(to, path, png_get_image_width(d->png, d->info), png_get_image_height(d->png, d->info));
+	const int e = yk_image_alloc(to, path, png_get_image_width(d->png, d->info),
+				     png_get_image_height(d->png, d->info));
 	if (e < 0)
 		return e;
 	png_set_expand(d->png);
@@ -109,13 +110,16 @@ bool yk_png_writes(void)
 
 int yk_png_write(const char *path, int width, int height, const unsigned char *grey)
 {
-	png_image image = { .version = PNG_IMAGE_VERSION, .width = (png_uint_32)width, .height = (png_uint_32)height,
+	png_image image = { .version = PNG_IMAGE_VERSION,
+			    .width = (png_uint_32)width,
+			    .height = (png_uint_32)height,
 			    .format = PNG_FORMAT_GRAY };
 	png_alloc_size_t bytes = PNG_IMAGE_PNG_SIZE_MAX(image);
 	void *to = malloc(bytes);
 	int e = !to ? yk_fail(YOKE_ENOMEM, "%s: no memory", path) :
-		png_image_write_to_memory(&image, to, &bytes, 0, grey, width, NULL) ? yk_file_write(path, to, bytes) :
-		yk_fail(YOKE_EIO, "%s: libpng: %s", path, image.message);
+		png_image_write_to_memory(&image, to, &bytes, 0, grey, width, NULL) ?
+		      yk_file_write(path, to, bytes) :
+		      yk_fail(YOKE_EIO, "%s: libpng: %s", path, image.message);
 	png_image_free(&image);
 	free(to);
 	return e;

@@ -20,7 +20,8 @@ const char *yk_shape_text(char to[YK_SHAPE_TEXT], int rank, const int64_t *dims)
 {
 	int n = snprintf(to, YK_SHAPE_TEXT, "[");
 	for (int i = 0; i < rank; i++)
-		n += snprintf(to + n, YK_SHAPE_TEXT - (size_t)n, "%s%lld", i ? "," : "", (long long)dims[i]);
+		n += snprintf(to + n, YK_SHAPE_TEXT - (size_t)n, "%s%lld", i ? "," : "",
+			      (long long)dims[i]);
 	snprintf(to + n, YK_SHAPE_TEXT - (size_t)n, "]");
 	return to;
 }
@@ -37,16 +38,19 @@ static int open_file(struct yk_safetensors *s)
 	if (s->fd < 0)
 		return s->fd;
 	if (s->bytes < 8)
-		return yk_file_refused_at(s->path, s->fd, "a safetensors file", "it has fewer than 8 bytes");
+		return yk_file_refused_at(s->path, s->fd, "a safetensors file",
+					  "it has fewer than 8 bytes");
 	e = yk_file_read_at(s->fd, s->path, 0, &length, sizeof length);
 	if (e < 0)
 		return e;
 	length = yk_le64(length);
 	if (length > s->bytes - 8 || length > MAX_HEADER) {
 		char why[120];
-		snprintf(why, sizeof why, "a header of %llu bytes in a file of %llu%s", (unsigned long long)length,
-			 (unsigned long long)s->bytes,
-			 __builtin_bswap64(length) <= s->bytes - 8 ? "; its numbers are big-endian" : "");
+		snprintf(why, sizeof why, "a header of %llu bytes in a file of %llu%s",
+			 (unsigned long long)length, (unsigned long long)s->bytes,
+			 __builtin_bswap64(length) <= s->bytes - 8 ?
+				 "; its numbers are big-endian" :
+				 "");
 		return yk_file_refused_at(s->path, s->fd, "a safetensors file", why);
 	}
 	text = malloc(length + 1);
@@ -102,12 +106,14 @@ static void turn(const struct yk_safetensors_entry *x, void *data)
 }
 
 // Bools must be 0 or 1.
-static int check(const struct yk_safetensors *s, const struct yk_safetensors_entry *x, const uint8_t *data)
+static int check(const struct yk_safetensors *s, const struct yk_safetensors_entry *x,
+		 const uint8_t *data)
 {
 	for (uint64_t i = 0; x->dtype == yoke_bool && i < x->bytes; i++)
 		if (data[i] > 1)
-			return yk_fail(YOKE_EFORMAT, "%s: tensor '%s': element %llu of a bool is neither 0 nor 1", s->path,
-				       x->name, (unsigned long long)i);
+			return yk_fail(YOKE_EFORMAT,
+				       "%s: tensor '%s': element %llu of a bool is neither 0 nor 1",
+				       s->path, x->name, (unsigned long long)i);
 	return 0;
 }
 
@@ -134,9 +140,11 @@ const void *yk_safetensors_data(struct yk_safetensors *s, const struct yk_safete
 			yk_file_beyond(s->path, s->bytes);
 			return NULL;
 		}
-		map = mmap(NULL, s->bytes, YK_HOST_BIG ? PROT_READ | PROT_WRITE : PROT_READ, MAP_PRIVATE, s->fd, 0);
+		map = mmap(NULL, s->bytes, YK_HOST_BIG ? PROT_READ | PROT_WRITE : PROT_READ,
+			   MAP_PRIVATE, s->fd, 0);
 		if (map == MAP_FAILED) {
-			yk_fail(errno == ENOMEM ? YOKE_ENOMEM : YOKE_EIO, "%s: cannot be mapped: %s", s->path, strerror(errno));
+			yk_fail(errno == ENOMEM ? YOKE_ENOMEM : YOKE_EIO,
+				"%s: cannot be mapped: %s", s->path, strerror(errno));
 			return NULL;
 		}
 		s->map = map;

@@ -70,8 +70,8 @@ int yk_safetensors_write(const char *path, int n, const struct yk_host_tensor *,
 // error, after which no file is written.
 enum { YK_SAFETENSORS_WINDOW = 16 << 20 };
 typedef int yk_safetensors_source_fn(void *arg, int i, uint64_t from, size_t bytes, void *to);
-int yk_safetensors_write_by(const char *path, int n, const struct yk_host_tensor *, yk_safetensors_source_fn *, void *arg,
-			    uint64_t *bytes, uint64_t *hash);
+int yk_safetensors_write_by(const char *path, int n, const struct yk_host_tensor *,
+			    yk_safetensors_source_fn *, void *arg, uint64_t *bytes, uint64_t *hash);
 
 // Returns the beginning of a file, up to its data, for arrays that the caller writes; the caller
 // frees it.  metadata: strings, or NULL.  Sets offset[i] to the file offset of array i; its data

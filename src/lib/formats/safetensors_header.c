@@ -16,15 +16,27 @@ static const struct {
 	int dtype;
 	const char *name;
 } dtypes[] = {
-	{ yoke_f32, "F32" }, { yoke_f64, "F64" }, { yoke_f16, "F16" },
-	{ yoke_bf16, "BF16" }, { yoke_i8, "I8" }, { yoke_u8, "U8" },
-	{ yoke_i32, "I32" }, { yoke_i64, "I64" }, { yoke_bool, "BOOL" },
-	{ YK_SAFETENSORS_U16, "U16" }, { YK_SAFETENSORS_U32, "U32" },
-	{ YK_SAFETENSORS_I16, "I16" }, { YK_SAFETENSORS_U64, "U64" },
-	{ YK_SAFETENSORS_C64, "C64" }, { YK_SAFETENSORS_F8_E4M3, "F8_E4M3" },
-	{ YK_SAFETENSORS_F8_E5M2, "F8_E5M2" }, { YK_SAFETENSORS_F8_E8M0, "F8_E8M0" },
-	{ YK_SAFETENSORS_F8_E4M3FNUZ, "F8_E4M3FNUZ" }, { YK_SAFETENSORS_F8_E5M2FNUZ, "F8_E5M2FNUZ" },
-	{ YK_SAFETENSORS_F6_E2M3, "F6_E2M3" }, { YK_SAFETENSORS_F6_E3M2, "F6_E3M2" },
+	{ yoke_f32, "F32" },
+	{ yoke_f64, "F64" },
+	{ yoke_f16, "F16" },
+	{ yoke_bf16, "BF16" },
+	{ yoke_i8, "I8" },
+	{ yoke_u8, "U8" },
+	{ yoke_i32, "I32" },
+	{ yoke_i64, "I64" },
+	{ yoke_bool, "BOOL" },
+	{ YK_SAFETENSORS_U16, "U16" },
+	{ YK_SAFETENSORS_U32, "U32" },
+	{ YK_SAFETENSORS_I16, "I16" },
+	{ YK_SAFETENSORS_U64, "U64" },
+	{ YK_SAFETENSORS_C64, "C64" },
+	{ YK_SAFETENSORS_F8_E4M3, "F8_E4M3" },
+	{ YK_SAFETENSORS_F8_E5M2, "F8_E5M2" },
+	{ YK_SAFETENSORS_F8_E8M0, "F8_E8M0" },
+	{ YK_SAFETENSORS_F8_E4M3FNUZ, "F8_E4M3FNUZ" },
+	{ YK_SAFETENSORS_F8_E5M2FNUZ, "F8_E5M2FNUZ" },
+	{ YK_SAFETENSORS_F6_E2M3, "F6_E2M3" },
+	{ YK_SAFETENSORS_F6_E3M2, "F6_E3M2" },
 	{ YK_SAFETENSORS_F4, "F4" },
 };
 #define DTYPES ((int)(sizeof dtypes / sizeof *dtypes))
@@ -87,7 +99,8 @@ int yk_host_tensor_bytes(const struct yk_host_tensor *t, uint64_t *bytes)
 				       "tensor '%s': dim %d is %lld, out of range",
 				       t->name, i, (long long)t->dims[i]);
 	if (bits % 8 && (__builtin_mul_overflow(n, bits, &n) || n % 8))
-		return yk_fail(YOKE_ERANGE, "tensor '%s': its elements are no whole number of bytes", t->name);
+		return yk_fail(YOKE_ERANGE,
+			       "tensor '%s': its elements are no whole number of bytes", t->name);
 	*bytes = bits % 8 ? n / 8 : n;
 	return 0;
 }
@@ -248,11 +261,13 @@ static int read_metadata(struct reader *r)
 		return 0;
 	do {
 		const char *key = yk_scan_string(&r->scan);
-		const char *value = key && yk_scan_expect(&r->scan, ':') ? yk_scan_string(&r->scan) : NULL;
+		const char *value =
+			key && yk_scan_expect(&r->scan, ':') ? yk_scan_string(&r->scan) : NULL;
 		if (!value)
 			return bad(r, NULL);
 		if (yk_grow(&s->metadata, &cap, s->metadata_count + 2, sizeof *s->metadata) < 0)
-			return yk_fail(YOKE_ENOMEM, "out of memory for the header of '%s'", s->path);
+			return yk_fail(YOKE_ENOMEM, "out of memory for the header of '%s'",
+				       s->path);
 		s->metadata[s->metadata_count++] = key;
 		s->metadata[s->metadata_count++] = value;
 	} while (yk_scan_is(&r->scan, ','));

@@ -47,13 +47,16 @@ static const json_t *map_of(const json_t *index, const char *path)
 	const char *name;
 	json_t *file;
 	if (!json_is_object(map)) {
-		yk_fail(YOKE_EFORMAT, "%s: has no \"weight_map\", an object of tensors' names and their files", path);
+		yk_fail(YOKE_EFORMAT,
+			"%s: has no \"weight_map\", an object of tensors' names and their files",
+			path);
 		return NULL;
 	}
 	json_object_foreach((json_t *)map, name, file) {
 		if (json_is_string(file) && is_file_name(json_string_value(file)))
 			continue;
-		yk_fail(YOKE_EFORMAT, "%s: the file of '%.80s' is no name of a file beside it", path, name);
+		yk_fail(YOKE_EFORMAT, "%s: the file of '%.80s' is no name of a file beside it",
+			path, name);
 		return NULL;
 	}
 	return map;
@@ -69,13 +72,15 @@ static json_t *files_of(const json_t *map, const char *path)
 		yk_fail(YOKE_ENOMEM, "%s: no memory", path);
 	json_object_foreach((json_t *)map, name, file)
 		if (files && !json_object_get(files, json_string_value(file)) &&
-		    json_object_set_new(files, json_string_value(file), json_integer((json_int_t)json_object_size(files))) < 0) {
+		    json_object_set_new(files, json_string_value(file),
+					json_integer((json_int_t)json_object_size(files))) < 0) {
 			yk_fail(YOKE_ENOMEM, "%s: no memory", path);
 			json_decref(files);
 			files = NULL;
 		}
 	if (files && json_object_size(files) > MAX_FILES) {
-		yk_fail(YOKE_EFORMAT, "%s: names %zu files; %d are possible", path, json_object_size(files), MAX_FILES);
+		yk_fail(YOKE_EFORMAT, "%s: names %zu files; %d are possible", path,
+			json_object_size(files), MAX_FILES);
 		json_decref(files);
 		files = NULL;
 	}
@@ -121,9 +126,14 @@ static int take_files(struct yk_safetensors_set *s, const json_t *map, uint64_t 
 	for (int i = 0; i < s->files; i++)
 		for (int k = 0; k < s->file[i].count; k++) {
 			const struct yk_safetensors_entry *e = &s->file[i].entries[k];
-			const char *in = base_name(s->file[i].path), *listed = map ? json_string_value(json_object_get(map, e->name)) : in;
+			const char *in = base_name(s->file[i].path),
+				   *listed =
+					   map ? json_string_value(json_object_get(map, e->name)) :
+						 in;
 			if (!listed)
-				return yk_fail(YOKE_EFORMAT, "%s: does not list '%.80s', which is in %s", s->path, e->name, in);
+				return yk_fail(YOKE_EFORMAT,
+					       "%s: does not list '%.80s', which is in %s", s->path,
+					       e->name, in);
 			if (strcmp(listed, in))
 				return yk_fail(YOKE_EFORMAT, "%s: '%.80s' is in %s, as listed, "
 					"and also in %s", s->path, e->name, listed, in);
@@ -134,12 +144,14 @@ static int take_files(struct yk_safetensors_set *s, const json_t *map, uint64_t 
 }
 
 // Checks that every tensor of the index is present.
-static int judge(const struct yk_safetensors_set *s, const json_t *index, const json_t *map, const json_t *files, uint64_t bytes)
+static int judge(const struct yk_safetensors_set *s, const json_t *index, const json_t *map,
+		 const json_t *files, uint64_t bytes)
 {
 	const char *name;
 	json_t *file;
 	json_object_foreach((json_t *)map, name, file) {
-		const int i = (int)json_integer_value(json_object_get(files, json_string_value(file)));
+		const int i =
+			(int)json_integer_value(json_object_get(files, json_string_value(file)));
 		if (!yk_safetensors_find(&s->file[i], name))
 			return yk_fail(YOKE_EFORMAT, "%s: '%.80s' is not in %s, where it is "
 				"listed", s->path, name,
@@ -159,7 +171,8 @@ static int open_index(struct yk_safetensors_set *s)
 	uint64_t bytes = 0;
 	json_t *index = yk_json_load(s->path), *files = NULL;
 	const json_t *map = index ? map_of(index, s->path) : NULL;
-	int err = map && (files = files_of(map, s->path)) ? open_files(s, files) : yoke_error_code();
+	int err =
+		map && (files = files_of(map, s->path)) ? open_files(s, files) : yoke_error_code();
 	if (!err)
 		err = take_files(s, map, &bytes);
 	if (!err)
@@ -219,7 +232,8 @@ static void part_name(const char *path, bool other, int k, int parts, char *to, 
 {
 	const char *base = base_name(path), *end = strstr(base, ".safetensors" INDEX);
 	const int n = end ? (int)(end - base) : (int)(strlen(base) - (sizeof INDEX - 1));
-	snprintf(to, room, "%.*s%s-%05d-of-%05d.safetensors", n, base, other ? ".1" : "", k + 1, parts);
+	snprintf(to, room, "%.*s%s-%05d-of-%05d.safetensors", n, base, other ? ".1" : "", k + 1,
+		 parts);
 }
 
 static bool is_taken(const char *path, const json_t *before, int parts)
@@ -246,14 +260,16 @@ static void remove_files(const char *path, const json_t *before, const json_t *f
 	}
 }
 
-static int write_part(const char *path, const char *name, int n, struct yk_host_tensor *t, json_t *map, uint64_t *total)
+static int write_part(const char *path, const char *name, int n, struct yk_host_tensor *t,
+		      json_t *map, uint64_t *total)
 {
 	char *file = beside(path, name);
 	uint64_t bytes, hash;
 	int err = file ? yk_safetensors_write(file, n, t, &bytes, &hash) : yoke_error_code();
 	for (int i = 0; i < n && !err; i++) {
 		if (json_object_get(map, t[i].name))
-			err = yk_fail(YOKE_EINVAL, "%s: two tensors are called '%s'", path, t[i].name);
+			err = yk_fail(YOKE_EINVAL, "%s: two tensors are called '%s'", path,
+				      t[i].name);
 		else if (json_object_set_new(map, t[i].name, json_string(name)) < 0)
 			err = yk_fail(YOKE_ENOMEM, "%s: no memory", path);
 		if (!err)
@@ -267,7 +283,8 @@ static int write_part(const char *path, const char *name, int n, struct yk_host_
 int yk_safetensors_set_write(const char *path, int parts, const int *from,
 			     int (*fill)(void *, int, int, struct yk_host_tensor **), void *arg)
 {
-	json_t *before = files_before(path), *map = json_object(), *written = json_object(), *index = NULL;
+	json_t *before = files_before(path), *map = json_object(), *written = json_object(),
+	       *index = NULL;
 	const bool other = is_taken(path, before, parts);
 	uint64_t total = 0;
 	int err = map && written ? 0 : yk_fail(YOKE_ENOMEM, "%s: no memory", path);
@@ -281,7 +298,8 @@ int yk_safetensors_set_write(const char *path, int parts, const int *from,
 		if (!err)
 			err = write_part(path, name, from[k + 1] - from[k], t, map, &total);
 	}
-	if (!err && !(index = json_pack("{s:{s:I}, s:O}", "metadata", "total_size", (json_int_t)total, "weight_map", map)))
+	if (!err && !(index = json_pack("{s:{s:I}, s:O}", "metadata", "total_size",
+					(json_int_t)total, "weight_map", map)))
 		err = yk_fail(YOKE_ENOMEM, "%s: no memory", path);
 	if (!err)
 		err = yk_json_save(path, index);

@@ -3,7 +3,8 @@
 // file is a set of one.
 //
 //     NAME.safetensors.index.json: { "metadata": { "total_size": bytes of all tensors },
-//                                    "weight_map": { "tensor": "NAME-00001-of-00002.safetensors", .. } }
+//                                    "weight_map": {
+//                                       "tensor": "NAME-00001-of-00002.safetensors", .. } }
 //
 // The index is untrusted: its files must be in its directory and contain exactly the tensors that
 // it lists, each in one file.
@@ -36,6 +37,7 @@ void yk_safetensors_set_close(struct yk_safetensors_set *);
 // its next call.  The index is written last, and then the old set's files are removed: after a
 // crash either the old or the new set is complete.
 int yk_safetensors_set_write(const char *path, int parts, const int *from,
-			     int (*fill)(void *arg, int from, int n, struct yk_host_tensor **), void *arg);
+			     int (*fill)(void *arg, int from, int n, struct yk_host_tensor **),
+			     void *arg);
 
 #endif

@@ -134,8 +134,8 @@ char *yk_safetensors_head(const char *path, json_t *metadata, int n, const struc
 }
 
 // Writes an array's data, from memory or in windows from the callback.
-static int emit_array(struct yk_file_writer *w, struct yk_hash_state *h, const struct place *p, yk_safetensors_source_fn *give,
-		      void *arg, char *window)
+static int emit_array(struct yk_file_writer *w, struct yk_hash_state *h, const struct place *p,
+		      yk_safetensors_source_fn *give, void *arg, char *window)
 {
 	const size_t width = yk_safetensors_part(p->tensor->dtype);
 	int e = 0;
@@ -143,7 +143,8 @@ static int emit_array(struct yk_file_writer *w, struct yk_hash_state *h, const s
 		return emit(w, h, p->tensor->data, p->bytes);
 	for (uint64_t at = 0; at < p->bytes && e == 0; at += YK_SAFETENSORS_WINDOW) {
 		const uint64_t left = p->bytes - at;
-		const size_t n = left < YK_SAFETENSORS_WINDOW ? (size_t)left : YK_SAFETENSORS_WINDOW;
+		const size_t n =
+			left < YK_SAFETENSORS_WINDOW ? (size_t)left : YK_SAFETENSORS_WINDOW;
 		if (give)
 			e = give(arg, p->index, at, n, window);
 		else
@@ -155,8 +156,9 @@ static int emit_array(struct yk_file_writer *w, struct yk_hash_state *h, const s
 	return e;
 }
 
-int yk_safetensors_write_by(const char *path, int n, const struct yk_host_tensor *t, yk_safetensors_source_fn *give, void *arg,
-			    uint64_t *bytes, uint64_t *hash)
+int yk_safetensors_write_by(const char *path, int n, const struct yk_host_tensor *t,
+			    yk_safetensors_source_fn *give, void *arg, uint64_t *bytes,
+			    uint64_t *hash)
 {
 	struct place *places = calloc((size_t)n + 1, sizeof *places);
 	struct yk_hash_state *h = yk_hash_new(0);
@@ -164,7 +166,10 @@ int yk_safetensors_write_by(const char *path, int n, const struct yk_host_tensor
 	size_t length;
 	char *window = give || YK_HOST_BIG ? malloc(YK_SAFETENSORS_WINDOW) : NULL;
 	char *head = make_head(path, NULL, n, t, places, &length);
-	int e = !head ? yoke_error_code() : !h || ((give || YK_HOST_BIG) && !window) ? yk_fail(YOKE_ENOMEM, "out of memory to write %s", path) : 0;
+	int e = !head ? yoke_error_code() :
+		!h || ((give || YK_HOST_BIG) && !window) ?
+			yk_fail(YOKE_ENOMEM, "out of memory to write %s", path) :
+			0;
 
 	if (e == 0)
 		e = yk_file_begin(&w, path);
@@ -191,7 +196,8 @@ int yk_safetensors_write_by(const char *path, int n, const struct yk_host_tensor
 	return e;
 }
 
-int yk_safetensors_write(const char *path, int n, const struct yk_host_tensor *t, uint64_t *bytes, uint64_t *hash)
+int yk_safetensors_write(const char *path, int n, const struct yk_host_tensor *t, uint64_t *bytes,
+			 uint64_t *hash)
 {
 	return yk_safetensors_write_by(path, n, t, NULL, NULL, bytes, hash);
 }

@@ -178,7 +178,8 @@ int yk_array_of_npy(const char *data, size_t bytes, int dtype, struct yoke_serve
 		char element[8];
 		memcpy(element, data + n.offset + (size_t)i * width, width);
 		yk_le(element, width, 1);
-		e = store(&a, i, yk_num_load(element, n.element->dtype), yk_num_real(n.element->dtype));
+		e = store(&a, i, yk_num_load(element, n.element->dtype),
+			  yk_num_real(n.element->dtype));
 	}
 	if (e < 0)
 		free(a.data);
@@ -192,7 +193,8 @@ int yk_array_to_npy(const struct yoke_serve_array *a, struct yk_string *to)
 	char head[YK_NPY_BYTES], descr[8];
 	if (!is_known(a->dtype))
 		return yk_fail(YOKE_EDTYPE, "the function's result is not f32, f64, i32 or i64");
-	const size_t width = yk_array_element(a->dtype), count = (size_t)(a->dims[0] * yk_array_sample(a));
+	const size_t width = yk_array_element(a->dtype),
+		     count = (size_t)(a->dims[0] * yk_array_sample(a));
 	snprintf(descr, sizeof descr, "<%c%d", yk_num_real(a->dtype) ? 'f' : 'i', (int)width);
 	yk_string_add(to, head, yk_npy_head(head, descr, a->rank, a->dims));
 	yk_string_add(to, a->data, count * width);

@@ -6,8 +6,8 @@
 #include "tokenizer/pieces.h"
 #include "yoke-serve.h"
 
-// Reads an array and converts it to a dtype; the caller frees the data.  EFORMAT, ERANGE: a number that the
-// dtype does not have; ENOMEM.
+// Reads an array and converts it to a dtype; the caller frees the data.  EFORMAT, ERANGE: a number
+// that the dtype does not have; ENOMEM.
 int yk_array_of_json(const char *text, size_t bytes, int dtype, struct yoke_serve_array *to);
 int yk_array_of_npy(const char *data, size_t bytes, int dtype, struct yoke_serve_array *to);
 // Appends an array.  EDTYPE: not f32, f64, i32 or i64.  ENOMEM is the string's flag.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A client of plain HTTP/1.1 over a blocking socket.  A kept connection that the server has closed in the
-// meantime is opened again, once per request.
+// A client of plain HTTP/1.1 over a blocking socket.  A kept connection that the server has closed
+// in the meantime is opened again, once per request.
 #include "config.h"
 
 #include "http/client.h"

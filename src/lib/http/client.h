@@ -7,14 +7,15 @@
 
 struct yk_client;
 
-// Receives the body of a reply as it arrives.  A negative result ends the request, and is its result.
+// Receives the body of a reply as it arrives.  A negative result ends the request, and is its
+// result.
 typedef int yk_client_fn(void *arg, const char *bytes, size_t n);
 
-// url: "http://HOST[:PORT][/PREFIX]"; key: sent as a bearer token, or NULL; timeout: seconds without a byte.
-// Nothing is sent yet.  EINVAL: the URL; ENOMEM.
+// url: "http://HOST[:PORT][/PREFIX]"; key: sent as a bearer token, or NULL; timeout: seconds
+// without a byte. Nothing is sent yet.  EINVAL: the URL; ENOMEM.
 int yk_client_new(const char *url, const char *key, double timeout, struct yk_client **);
-// Sends a request, GET if body is NULL, else POST of JSON, and passes the reply's body to fn.  Returns the
-// status, or an error: EIO with the reason, EFORMAT if the reply is not HTTP.
+// Sends a request, GET if body is NULL, else POST of JSON, and passes the reply's body to fn.
+// Returns the status, or an error: EIO with the reason, EFORMAT if the reply is not HTTP.
 int yk_client_request(struct yk_client *, const char *path, const char *body, size_t bytes,
 		      yk_client_fn *fn, void *arg);
 void yk_client_free(struct yk_client *); // NULL is allowed

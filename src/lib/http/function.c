@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// yoke-serve.h: functions of arrays.  The requests that have arrived while a batch was computed form the next
-// one, as far as their samples have the same dtype and dims.
+// yoke-serve.h: functions of arrays.  The requests that have arrived while a batch was computed
+// form the next one, as far as their samples have the same dtype and dims.
 #include "config.h"
 
 #include <pthread.h>

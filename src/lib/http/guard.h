@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Access control of servers: a request is checked by its Host header, its Origin header and a token.
+// Access control of servers: a request is checked by its Host header, its Origin header and a
+// token.
 #ifndef YK_GUARD_H
 #define YK_GUARD_H
 
@@ -17,8 +18,8 @@ struct yk_guard {
 int yk_token_draw(char to[YK_TOKEN_BYTES]);
 // Reads the first line of a file that no other user may read; `key` is the argument that named it.
 int yk_token_read(const char *key, const char *path, char to[YK_TOKEN_BYTES]);
-// The key of a server's API: of a file (NULL or "": none is given), else of YOKE_API_KEY; "" without either.
-// foreign: the server may be another program, whose keys need not look like ours.
+// The key of a server's API: of a file (NULL or "": none is given), else of YOKE_API_KEY; ""
+// without either. foreign: the server may be another program, whose keys need not look like ours.
 int yk_api_key_read(const char *key_file, bool foreign, char to[YK_TOKEN_BYTES]);
 // EFORMAT: not 16 or more letters, digits or "-._~"; `what` is for the message.
 int yk_token_check(const char *token, const char *what);

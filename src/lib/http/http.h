@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // HTTP for servers of models: routes, whole request bodies, replies and event streams.
 //
-// The server's threads receive requests and call the handlers of routes.  A handler replies, or keeps the
-// exchange (yk_exchange_keep) for another thread, which replies later.  Every error is a JSON object as in
-// OpenAI's API.
+// The server's threads receive requests and call the handlers of routes.  A handler replies, or
+// keeps the exchange (yk_exchange_keep) for another thread, which replies later.  Every error is a
+// JSON object as in OpenAI's API.
 #ifndef YK_HTTP_H
 #define YK_HTTP_H
 
@@ -31,7 +31,8 @@ struct yk_http_options {
 	bool open;        // without a key, addresses other than loopback are allowed
 	size_t body;      // max bytes of a request
 	int connections;  // max
-	double timeout; // seconds until a request whose headers are complete gets 408 or, with its body, 504
+	// seconds until a request whose headers are complete gets 408 or, with its body, 504
+	double timeout;
 	// Called when the headers of a request are complete.
 	void (*received)(void *arg);
 	// Called after each reply was sent, or could not be sent: for metrics and logs.
@@ -40,14 +41,15 @@ struct yk_http_options {
 };
 
 // Starts a server; the routes must remain until yk_http_stop.  EINVAL: the address, or one that
-// other machines reach without a key; EIO: the port is in use; EUNSUPPORTED: a build without libmicrohttpd.
+// other machines reach without a key; EIO: the port is in use; EUNSUPPORTED: a build without
+// libmicrohttpd.
 int yk_http_start(const struct yk_http_options *, const struct yk_route *, size_t routes,
 		  struct yk_http **);
 int yk_http_port(const struct yk_http *);
 // "http://127.0.0.1:8080"
 const char *yk_http_url(const struct yk_http *);
-// Looks for clients that hung up, and replies to requests that take too long.  The server does it four times a
-// second; a thread that computes calls it between its steps.
+// Looks for clients that hung up, and replies to requests that take too long.  The server does it
+// four times a second; a thread that computes calls it between its steps.
 void yk_http_watch(struct yk_http *);
 // Requests from now on are refused with 503.
 void yk_http_drain(struct yk_http *);
@@ -56,8 +58,8 @@ void yk_http_stop(struct yk_http *);
 
 // ---- a request ----
 
-// An exchange without a connection, for requests from files: the reply stays in it.  The caller releases it.
-// body is copied.
+// An exchange without a connection, for requests from files: the reply stays in it.  The caller
+// releases it. body is copied.
 struct yk_exchange *yk_exchange_local(const char *path, const char *body, size_t bytes);
 uint64_t yk_exchange_id(const struct yk_exchange *); // a number, from 1
 const char *yk_exchange_path(const struct yk_exchange *);
@@ -78,8 +80,8 @@ void yk_exchange_set(struct yk_exchange *, const char *name, const char *value);
 void yk_exchange_reply(struct yk_exchange *, int status, const char *type, char *text,
 		       size_t bytes);
 void yk_exchange_json(struct yk_exchange *, int status, json_t *); // takes the reference
-// Replies with an error object; in a stream that has begun, sends it as an event and ends the stream.
-// param, code: may be NULL.  The type follows from the status.
+// Replies with an error object; in a stream that has begun, sends it as an event and ends the
+// stream. param, code: may be NULL.  The type follows from the status.
 void yk_exchange_error(struct yk_exchange *, int status, const char *param, const char *code,
 		       const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 // The same for the thread's error, which is cleared: 400 for errors of the request, 500 for others.

@@ -16,8 +16,8 @@ char *yk_page_text(const struct yk_page *p)
 	const char *css = strstr(p->html, style), *js = strstr(p->html, script);
 	char *text = NULL;
 	const int n = yk_asprintf(&text, "%.*s%s%.*s%s%s", (int)(css - p->html), p->html, p->css,
-				  (int)(js - css - (ptrdiff_t)strlen(style)), css + strlen(style), p->js,
-				  js + strlen(script));
+				  (int)(js - css - (ptrdiff_t)strlen(style)), css + strlen(style),
+				  p->js, js + strlen(script));
 	return n < 0 ? NULL : text;
 }
 

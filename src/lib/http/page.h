@@ -6,7 +6,8 @@
 enum { YK_POLICY_BYTES = 512 };
 
 struct yk_page {
-	const char *html; // has the comments /*style*/ and /*script*/ at the places of the other two
+	// has the comments /*style*/ and /*script*/ at the places of the other two
+	const char *html;
 	const char *css, *js;
 	const char *css_hash, *js_hash; // as in the policy
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Replies on their way to libmicrohttpd.  While there is nothing to send the connection is suspended, so
-// that it costs no thread.
+// Replies on their way to libmicrohttpd.  While there is nothing to send the connection is
+// suspended, so that it costs no thread.
 #include "config.h"
 
 #include <string.h>

@@ -150,7 +150,8 @@ static struct yk_exchange *begin(struct yk_http *h, struct MHD_Connection *c, co
 	if (!yk_exchange_is_done(x) && announced(x) > (double)h->is.body)
 		too_large(x, h->is.body);
 	// A client that waits for a 100 Continue sends nothing more.
-	*at_once = yk_exchange_is_done(x) && (yk_exchange_header(x, "Expect") || announced(x) > DISCARDED);
+	*at_once = yk_exchange_is_done(x) &&
+		   (yk_exchange_header(x, "Expect") || announced(x) > DISCARDED);
 	return x;
 }
 
@@ -189,8 +190,8 @@ static enum MHD_Result request(void *arg, struct MHD_Connection *c, const char *
 	return yk_http_pass_reply(x);
 }
 
-// Has a stream been passed on to its last event?  A client that then closes at once has it.  The caller holds the
-// exchange's mutex.
+// Has a stream been passed on to its last event?  A client that then closes at once has it.  The
+// caller holds the exchange's mutex.
 static bool is_passed_on(const struct yk_exchange *x)
 {
 	return x->streams && x->complete && x->sent == x->out.n;
@@ -206,7 +207,8 @@ static void completed(void *arg, struct MHD_Connection *c, void **state,
 	set_busy(h, c, false);
 	pthread_mutex_lock(&h->mutex);
 	pthread_mutex_lock(&x->mutex);
-	if ((why != MHD_REQUEST_TERMINATED_COMPLETED_OK || !x->complete) && !is_passed_on(x) && !x->expired)
+	if ((why != MHD_REQUEST_TERMINATED_COMPLETED_OK || !x->complete) && !is_passed_on(x) &&
+	    !x->expired)
 		atomic_store(&x->gone, true);
 	x->asleep = false;
 	x->connection = NULL;
@@ -228,16 +230,18 @@ static void too_slow(struct yk_exchange *x)
 	yk_exchange_error(x, 408, NULL, "timeout", "the request did not arrive in time");
 }
 
-// Replies on a connection that waits for the rest of a request, which libmicrohttpd does not, and closes it.
+// Replies on a connection that waits for the rest of a request, which libmicrohttpd does not, and
+// closes it.
 static void reply_and_close(int fd, const struct yk_exchange *x)
 {
 	char head[300];
 	size_t bytes;
 	const char *text = yk_exchange_text(x, &bytes);
-	const int n = snprintf(head, sizeof head,
-			       "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\n"
-			       "Cache-Control: no-store\r\nConnection: close\r\n\r\n",
-			       x->status, MHD_get_reason_phrase_for((unsigned)x->status), x->type, bytes);
+	const int n =
+		snprintf(head, sizeof head,
+			 "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\n"
+			 "Cache-Control: no-store\r\nConnection: close\r\n\r\n",
+			 x->status, MHD_get_reason_phrase_for((unsigned)x->status), x->type, bytes);
 	if (send(fd, head, (size_t)n, MSG_DONTWAIT | MSG_NOSIGNAL) == n)
 		send(fd, text, bytes, MSG_DONTWAIT | MSG_NOSIGNAL);
 	shutdown(fd, SHUT_RDWR);
@@ -246,7 +250,8 @@ static void reply_and_close(int fd, const struct yk_exchange *x)
 // The headers of a request are not complete; idle connections are closed without a reply.
 static void close_late(struct yk_connection *c)
 {
-	struct yk_exchange *x = yk_socket_received(c->fd) > c->received ? yk_exchange_new("") : NULL;
+	struct yk_exchange *x =
+		yk_socket_received(c->fd) > c->received ? yk_exchange_new("") : NULL;
 	if (x) {
 		too_slow(x);
 		reply_and_close(c->fd, x);
@@ -298,7 +303,8 @@ static void *watch_always(void *arg)
 		yk_http_watch(h);
 		const struct timespec end = yk_deadline(1e-3 * WATCH_MS);
 		pthread_mutex_lock(&h->mutex);
-		while (!atomic_load(&h->ends) && pthread_cond_timedwait(&h->ending, &h->mutex, &end) == 0)
+		while (!atomic_load(&h->ends) &&
+		       pthread_cond_timedwait(&h->ending, &h->mutex, &end) == 0)
 			;
 		pthread_mutex_unlock(&h->mutex);
 	}

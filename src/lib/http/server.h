@@ -34,8 +34,8 @@ struct yk_http {
 	int active;
 };
 
-// Finds the route of a request whose headers are complete; replies with an error unless the request may be
-// handled.
+// Finds the route of a request whose headers are complete; replies with an error unless the request
+// may be handled.
 void yk_http_admit(struct yk_http *, struct yk_exchange *, const char *method);
 // Passes the reply on to the connection, or suspends that until there is one.
 enum MHD_Result yk_http_pass_reply(struct yk_exchange *);

@@ -156,9 +156,9 @@ static bool is_used(const float *b, int64_t rows, int64_t rank, int64_t from, in
 	return false;
 }
 
-// Finds the layers of a module that have adapters of their own, as yk_adapter_write stores them: each uses
-// another one of equal blocks of B's columns.  Returns the number of blocks and sets each layer's, -1: it
-// has none; 0: the layers have A in common.
+// Finds the layers of a module that have adapters of their own, as yk_adapter_write stores them:
+// each uses another one of equal blocks of B's columns.  Returns the number of blocks and sets each
+// layer's, -1: it has none; 0: the layers have A in common.
 static int blocks_of(const float *b, const struct yk_shared_rows *s, int64_t rank, int block[3])
 {
 	int n = 0;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads PEFT's adapter_config.json: refuses by name whatever would change a result and is not computed.
+// Reads PEFT's adapter_config.json: refuses by name whatever would change a result and is not
+// computed.
 #include "config.h"
 
 #include <math.h>
@@ -97,8 +98,8 @@ static int check_words(const json_t *o, const char *path, bool transposed)
 	return 0;
 }
 
-// A key of rank_pattern or alpha_pattern is a regular expression, of which only names are read, with ^
-// for a whole one.
+// A key of rank_pattern or alpha_pattern is a regular expression, of which only names are read,
+// with ^ for a whole one.
 static int check_pattern(const json_t *o, const char *path, const char *name, bool whole,
 			 double min, double max)
 {

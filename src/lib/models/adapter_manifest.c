@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The description of adapters in the manifest of a checkpoint: the frozen model, the layers and their values.
+// The description of adapters in the manifest of a checkpoint: the frozen model, the layers and
+// their values.
 #include "config.h"
 
 #include "models/adapter.h"
@@ -18,8 +19,8 @@
 
 // Hashes that identify a frozen model's weights, as hexadecimal digits.
 struct identity {
-	char weights[17],
-		state[17]; // state: of the files; of a checkpoint 0, since its manifest has the hash
+	// state: of the files; of a checkpoint 0, since its manifest has the hash
+	char weights[17], state[17];
 };
 
 static void digits(uint64_t hash, char to[17])
@@ -87,7 +88,8 @@ json_t *yk_adapter_describe(const char *base, const char *dtype, const char *qua
 
 // ---- comparing the base ----
 
-// Finds the first member in which two descriptions differ, as "decoder.rope.base is 10000.0, not 500000.0".
+// Finds the first member in which two descriptions differ, as "decoder.rope.base is 10000.0, not
+// 500000.0".
 static bool differ(const json_t *was, const json_t *now, const char *name, char *to, size_t bytes)
 {
 	const char *key;

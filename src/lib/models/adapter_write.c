@@ -14,9 +14,9 @@
 #include "models/adapter.h"
 #include "models/weights.h"
 
-// A module of PEFT.  The layers of one that some families store as one matrix (q, k and v, for example)
-// are stacked: A has the rows of all, and B has each layer's columns in its rows, zero elsewhere.  Layers
-// with the same A have the same columns.
+// A module of PEFT.  The layers of one that some families store as one matrix (q, k and v, for
+// example) are stacked: A has the rows of all, and B has each layer's columns in its rows, zero
+// elsewhere.  Layers with the same A have the same columns.
 struct module {
 	char name[160];
 	int64_t rank, in, out;
@@ -127,8 +127,8 @@ static json_t *number(double v)
 	return v == floor(v) && fabs(v) < 1e15 ? json_integer((json_int_t)v) : json_real(v);
 }
 
-// Where a module's name in its block begins: PEFT finds modules by the end of their names.  "q_proj"; of
-// gpt2, in which two modules have the same last name, "attn.c_proj".
+// Where a module's name in its block begins: PEFT finds modules by the end of their names.
+// "q_proj"; of gpt2, in which two modules have the same last name, "attn.c_proj".
 static const char *end_of(const char *name, const struct yk_family *f)
 {
 	const char *last = strrchr(name, '.');

@@ -13,8 +13,16 @@
 #include "nn/model.h"
 
 // Conventions of files for the names of weights (names.c).
-enum yk_model_names { YK_NAMES_LLAMA, YK_NAMES_GEMMA, YK_NAMES_PHI3, YK_NAMES_GPT2, YK_NAMES_YOKE, YK_NAMES_BERT, YK_NAMES_COUNT,
-		      YK_NAMES_DECODER }; // DECODER: those of the decoder itself
+enum yk_model_names {
+	YK_NAMES_LLAMA,
+	YK_NAMES_GEMMA,
+	YK_NAMES_PHI3,
+	YK_NAMES_GPT2,
+	YK_NAMES_YOKE,
+	YK_NAMES_BERT,
+	YK_NAMES_COUNT,
+	YK_NAMES_DECODER
+}; // DECODER: those of the decoder itself
 
 struct yk_family {
 	const char *name;      // of the architecture in GGUF files; "llama"
@@ -27,16 +35,18 @@ struct yk_family {
 	bool transposed;       // Hugging Face's files store products' weights as [in,out]
 	bool scales_embedding; // by the square root of its width
 	const char *activation; // the only one its models have
-	int64_t large_layers;  // models with that many layers scale scores by embed / heads, not by the
-			       // columns of a head; GGUF files do not say so
+	int64_t large_layers;  // models with that many layers scale scores by embed / heads, not by
+			       // the columns of a head; GGUF files do not say so
 };
 
 // The family of a config.json and the shape of its model.  EFORMAT names what is missing, unknown
-// or contradictory.  context: max tokens that will be used, which may select the frequencies of RoPE;
-// 0: as in the file.
-int yk_family_of_hf(const json_t *config, const char *path, int64_t context, const struct yk_family **, struct yk_model_shape *);
+// or contradictory.  context: max tokens that will be used, which may select the frequencies of
+// RoPE; 0: as in the file.
+int yk_family_of_hf(const json_t *config, const char *path, int64_t context,
+		    const struct yk_family **, struct yk_model_shape *);
 // The same for the metadata of a GGUF file.
-int yk_family_of_gguf(const struct yk_gguf *, int64_t context, const struct yk_family **, struct yk_model_shape *);
+int yk_family_of_gguf(const struct yk_gguf *, int64_t context, const struct yk_family **,
+		      struct yk_model_shape *);
 // "llama, qwen2, ..": for messages.
 const char *yk_family_list(void);
 // The family of that name in GGUF files, or NULL.
@@ -47,14 +57,15 @@ const struct yk_family *yk_family_at(int i);
 // Where a parameter's values are in a file.
 struct yk_weight_location {
 	char name[160];            // of the tensor in the file
-	const char *shared[3];     // layers of the block whose rows follow each other in the tensor,
-				   // "attn.q"; [0] NULL: it has only this parameter
+	const char *shared[3]; // layers of the block whose rows follow each other in the tensor,
+			       // "attn.q"; [0] NULL: it has only this parameter
 	int segment;               // index of the parameter's layer among these
 };
 // The place of the parameter `name` ("layer3.attn.q.weight") in files of the family.
-void yk_family_locate(const struct yk_family *, bool gguf, const char *name, struct yk_weight_location *);
-// The same with the name that Hugging Face's files of the whole model have; those of gpt2's decoder alone
-// lack "transformer.".
+void yk_family_locate(const struct yk_family *, bool gguf, const char *name,
+		      struct yk_weight_location *);
+// The same with the name that Hugging Face's files of the whole model have; those of gpt2's decoder
+// alone lack "transformer.".
 void yk_family_locate_full(const struct yk_family *, const char *name, struct yk_weight_location *);
 // May a tensor of a file be left out, since it is no parameter (tables of rotary embeddings,
 // causal masks) or the tied head?

@@ -115,10 +115,11 @@ static int merged(const yoke_model *m, int i, const struct yk_adapter_layer *l, 
 		yk_adapter_add_rows(l, 0, l->out, sum);
 		for (int64_t k = 0; k < l->out * l->in && format == YOKE_QUANT_F16 && e == 0; k++)
 			if (isfinite(sum[k]) && fabsf(sum[k]) >= 65520)
-				e = yk_fail(YOKE_ERANGE,
-					    "model_merge_adapter: %s of %s becomes %g, which f16 does not have; open "
-					    "the model with dtype=bf16",
-					    p->row[i].name, m->path, (double)sum[k]);
+				e = yk_fail(
+					YOKE_ERANGE,
+					"model_merge_adapter: %s of %s becomes %g, which f16 does not have; open "
+					"the model with dtype=bf16",
+					p->row[i].name, m->path, (double)sum[k]);
 		if (e == 0)
 			e = yoke_quantize(format, l->out, l->in, sum, rows);
 	}
@@ -235,7 +236,8 @@ int yoke_model_mode(yoke_model *m, int training)
 
 yoke_tensor *yoke_model_loss(yoke_model *m, yoke_tensor *windows)
 {
-	if (yk_pretrained_trains(m, "model_loss") < 0 || yk_require_as(windows, "model_loss", "windows") < 0)
+	if (yk_pretrained_trains(m, "model_loss") < 0 ||
+	    yk_require_as(windows, "model_loss", "windows") < 0)
 		return NULL;
 	struct yk_network *net = m->is.net;
 	const int rank = yoke_rank(windows);

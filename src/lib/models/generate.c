@@ -31,8 +31,8 @@ struct yk_generation {
 	int64_t computed; // tokens, by the network
 };
 
-// The space that a cache needs for n tokens and `tokens` more: a multiple of CACHE_STEP, so that prompts
-// of similar lengths share a plan.
+// The space that a cache needs for n tokens and `tokens` more: a multiple of CACHE_STEP, so that
+// prompts of similar lengths share a plan.
 static int64_t capacity_of(int64_t n, int64_t tokens, int64_t context)
 {
 	if (tokens >= context - n)
@@ -44,12 +44,17 @@ static int64_t capacity_of(int64_t n, int64_t tokens, int64_t context)
 // At least twice as much, so that the time for copying stays small.
 static int grow_cache(struct text *t, const struct yk_network *net, int64_t capacity)
 {
-	const int64_t context = net->shape.context, had = t->cache->capacity, twice = had < context / 2 ? 2 * had : context;
-	return capacity <= had ? 0 : yk_network_cache_grow(net, &t->cache, capacity > twice ? capacity : twice);
+	const int64_t context = net->shape.context, had = t->cache->capacity,
+		      twice = had < context / 2 ? 2 * had : context;
+	return capacity <= had ?
+		       0 :
+		       yk_network_cache_grow(net, &t->cache, capacity > twice ? capacity : twice);
 }
 
-// Gives a text its prompt.  Of a text that had one, the cache keeps the tokens that both begin with.
-static int text_begin(struct text *t, const struct yk_network *net, const struct yk_tokens *prompt, int64_t reserve)
+// Gives a text its prompt.  Of a text that had one, the cache keeps the tokens that both begin
+// with.
+static int text_begin(struct text *t, const struct yk_network *net, const struct yk_tokens *prompt,
+		      int64_t reserve)
 {
 	const int64_t context = net->shape.context;
 	if (prompt->count == 0)
@@ -68,7 +73,8 @@ static int text_begin(struct text *t, const struct yk_network *net, const struct
 	}
 	free(t->ids);
 	*t = (struct text){ .cache = t->cache, .ids = ids, .n = n };
-	return t->cache ? grow_cache(t, net, capacity) : yk_network_cache_new(net, capacity, &t->cache);
+	return t->cache ? grow_cache(t, net, capacity) :
+			  yk_network_cache_new(net, capacity, &t->cache);
 }
 
 // Shifts a full window.
@@ -129,7 +135,8 @@ static int draw(struct yk_generation *g, int m, struct text *const *t, int32_t *
 		int32_t id;
 		if (s.seeds)
 			s.seed = s.seeds[t[i] - g->text];
-		e = yk_sample(g->logits + i * vocab, (int32_t)vocab, &s, t[i]->ids, t[i]->n, (uint64_t)t[i]->drawn, &id);
+		e = yk_sample(g->logits + i * vocab, (int32_t)vocab, &s, t[i]->ids, t[i]->n,
+			      (uint64_t)t[i]->drawn, &id);
 		if (e < 0)
 			break;
 		t[i]->ids[t[i]->n++] = ids[t[i] - g->text] = id;
@@ -166,8 +173,8 @@ void yk_generation_end(struct yk_generation *g, int text)
 	g->text[text].over = true;
 }
 
-int yk_generation_new(const struct yk_network *net, const struct yk_sampling *s, int n, const struct yk_tokens *prompt,
-		      int64_t tokens, struct yk_generation **to)
+int yk_generation_new(const struct yk_network *net, const struct yk_sampling *s, int n,
+		      const struct yk_tokens *prompt, int64_t tokens, struct yk_generation **to)
 {
 	int e = 0;
 	if (n < 1 || n > YK_SEQUENCES)
@@ -191,14 +198,15 @@ int yk_generation_new(const struct yk_network *net, const struct yk_sampling *s,
 	return e;
 }
 
-int yk_generation_again(struct yk_generation *g, const struct yk_sampling *s, const struct yk_tokens *prompt, int64_t tokens,
-			int64_t reserve)
+int yk_generation_again(struct yk_generation *g, const struct yk_sampling *s,
+			const struct yk_tokens *prompt, int64_t tokens, int64_t reserve)
 {
 	int e = 0;
 	g->sampling = *s;
 	g->tokens = tokens;
 	for (int i = 0; i < g->n && e == 0; i++)
-		e = text_begin(&g->text[i], g->net, &prompt[i], reserve < tokens ? reserve : tokens);
+		e = text_begin(&g->text[i], g->net, &prompt[i],
+			       reserve < tokens ? reserve : tokens);
 	for (int i = 0; i < g->n; i++)
 		g->text[i].over = e < 0 || tokens <= 0;
 	return e;

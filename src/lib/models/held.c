@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes the tensors of parameters from a file's weights: on the mapped file itself where its rows are
-// in the decoder's order and the format is kept, otherwise on converted copies of the rows.
+// Makes the tensors of parameters from a file's weights: on the mapped file itself where its rows
+// are in the decoder's order and the format is kept, otherwise on converted copies of the rows.
 #include "config.h"
 
 #include <math.h>
@@ -30,9 +30,11 @@ static int kept_format(const struct yk_weight_source *s, const char *name, int w
 }
 
 // A tensor of f32 numbers, or of a matrix's rows in another format.
-static yoke_tensor *on_memory(const struct yk_weight_source *s, int format, const void *data, void (*free_fn)(void *), void *arg)
+static yoke_tensor *on_memory(const struct yk_weight_source *s, int format, const void *data,
+			      void (*free_fn)(void *), void *arg)
 {
-	const int64_t blocks[] = { s->dims[0], yoke_quant_bytes(format, s->rank == 2 ? s->dims[1] : 1) };
+	const int64_t blocks[] = { s->dims[0],
+				   yoke_quant_bytes(format, s->rank == 2 ? s->dims[1] : 1) };
 	if (format == YOKE_QUANT_F32)
 		return yoke_wrap(yoke_f32, s->rank, s->dims, (void *)(uintptr_t)data, free_fn, arg);
 	return yoke_wrap(yoke_u8, 2, blocks, (void *)(uintptr_t)data, free_fn, arg);
@@ -44,7 +46,8 @@ static const unsigned char *in_place(const struct yk_weight_source *s, int forma
 	const int64_t columns = s->rank == 2 ? s->dims[1] : 1;
 	if ((int)s->weight.format != format || s->transposed || s->swapped || s->offset)
 		return NULL;
-	const unsigned char *at = (const unsigned char *)s->weight.data + s->from * yoke_quant_bytes(format, columns);
+	const unsigned char *at =
+		(const unsigned char *)s->weight.data + s->from * yoke_quant_bytes(format, columns);
 	// formats with 16-bit fields; yoke_wrap copies misaligned f32
 	return (uintptr_t)at % 2 && format != YOKE_QUANT_F32 ? NULL : at;
 }
@@ -53,8 +56,10 @@ static int check_range(const struct yk_weight_source *s, const float *row)
 {
 	for (int64_t i = 0; i < s->dims[1]; i++)
 		if (isfinite(row[i]) && fabsf(row[i]) >= 65520)
-			return yk_fail(YOKE_ERANGE, "%s: tensor '%s' has %g, which f16 does not; open it with dtype=bf16", s->weight.path,
-				       s->weight.name, (double)row[i]);
+			return yk_fail(
+				YOKE_ERANGE,
+				"%s: tensor '%s' has %g, which f16 does not; open it with dtype=bf16",
+				s->weight.path, s->weight.name, (double)row[i]);
 	return 0;
 }
 
@@ -77,8 +82,8 @@ static int64_t row_bytes(const struct yk_weight_source *s)
 	return (s->weight.rank > 1 ? s->weight.dims[1] : 1) / (int64_t)elements * (int64_t)bytes;
 }
 
-// Rows of a parameter that are read before their pages are given back: the file would otherwise be in
-// memory beside the converted rows.
+// Rows of a parameter that are read before their pages are given back: the file would otherwise be
+// in memory beside the converted rows.
 static int64_t window_of(const struct yk_weight_source *s)
 {
 	enum { WINDOW = 4 << 20 };
@@ -92,7 +97,8 @@ static void forget(const struct yk_weight_source *s, int64_t from, int64_t to)
 {
 	const int64_t row = row_bytes(s), first = s->transposed ? 0 : s->from + from;
 	const int64_t rows = s->transposed ? s->weight.dims[0] : to - from;
-	yk_weights_forget((const unsigned char *)s->weight.data + first * row, (uint64_t)(rows * row));
+	yk_weights_forget((const unsigned char *)s->weight.data + first * row,
+			  (uint64_t)(rows * row));
 }
 
 // Rows in another format than F32, one at a time.
@@ -107,7 +113,10 @@ static int convert_rows(const struct yk_weight_source *s, int format, unsigned c
 		if (r % window == 0 && r)
 			forget(s, r - window, r);
 		if ((int)s->weight.format == format && !s->transposed) {
-			memcpy(to + r * bytes, (const unsigned char *)s->weight.data + yk_weight_source_row(s, r) * bytes, (size_t)bytes);
+			memcpy(to + r * bytes,
+			       (const unsigned char *)s->weight.data +
+				       yk_weight_source_row(s, r) * bytes,
+			       (size_t)bytes);
 			continue;
 		}
 		if (r % rows == 0)
@@ -133,7 +142,8 @@ static int read_rows(const struct yk_weight_source *s, float *to)
 	return e;
 }
 
-static yoke_tensor *variable_of(const struct yk_weight_source *s, const char *name, const void *host, size_t bytes)
+static yoke_tensor *variable_of(const struct yk_weight_source *s, const char *name,
+				const void *host, size_t bytes)
 {
 	yoke_tensor *t = yoke_variable(name, yoke_f32, s->rank, s->dims);
 	if (!t || yoke_put(t, host, bytes) == 0)
@@ -142,7 +152,8 @@ static yoke_tensor *variable_of(const struct yk_weight_source *s, const char *na
 	return NULL;
 }
 
-static yoke_tensor *copied(const struct yk_weight_source *s, const char *name, int format, bool variable)
+static yoke_tensor *copied(const struct yk_weight_source *s, const char *name, int format,
+			   bool variable)
 {
 	const int64_t columns = s->rank == 2 ? s->dims[1] : 1;
 	const size_t bytes = (size_t)(s->dims[0] * yoke_quant_bytes(format, columns));
@@ -160,11 +171,14 @@ static yoke_tensor *copied(const struct yk_weight_source *s, const char *name, i
 // A variable of the size that the values would have.
 static yoke_tensor *without_values(const struct yk_weight_source *s, const char *name, int format)
 {
-	const int64_t blocks[] = { s->dims[0], s->rank == 2 ? yoke_quant_bytes(format, s->dims[1]) : 0 };
-	return format == YOKE_QUANT_F32 ? yoke_variable(name, yoke_f32, s->rank, s->dims) : yoke_variable(name, yoke_u8, 2, blocks);
+	const int64_t blocks[] = { s->dims[0],
+				   s->rank == 2 ? yoke_quant_bytes(format, s->dims[1]) : 0 };
+	return format == YOKE_QUANT_F32 ? yoke_variable(name, yoke_f32, s->rank, s->dims) :
+					  yoke_variable(name, yoke_u8, 2, blocks);
 }
 
-int yk_weight_hold(struct yk_weights *w, const struct yk_weight_source *s, int wanted, struct yk_parameters *p, int i)
+int yk_weight_hold(struct yk_weights *w, const struct yk_weight_source *s, int wanted,
+		   struct yk_parameters *p, int i)
 {
 	const char *name = p->row[i].name;
 	const bool variable = wanted == YOKE_QUANT_F32;
@@ -175,5 +189,8 @@ int yk_weight_hold(struct yk_weights *w, const struct yk_weight_source *s, int w
 	const unsigned char *at = variable ? NULL : in_place(s, format);
 	if (at)
 		w->users++; // yoke_wrap releases it, even if it fails
-	return yk_parameters_set(p, i, at ? on_memory(s, format, at, yk_weights_release, w) : copied(s, name, format, variable), format);
+	return yk_parameters_set(p, i,
+				 at ? on_memory(s, format, at, yk_weights_release, w) :
+				      copied(s, name, format, variable),
+				 format);
 }

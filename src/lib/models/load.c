@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds a network's parameters in a pretrained model's files, and reads them in the decoder's layout:
-// products [out,in] in separate matrices for q, k, v, gate and up; rotary columns as two halves; norms
-// with their whole weight.
+// Finds a network's parameters in a pretrained model's files, and reads them in the decoder's
+// layout: products [out,in] in separate matrices for q, k, v, gate and up; rotary columns as two
+// halves; norms with their whole weight.
 #include "config.h"
 
 #include <stdio.h>
@@ -32,10 +32,12 @@ static int64_t rows_of(const struct yk_model_shape *s, const char *name)
 	const struct yk_decoder *d = &s->decoder;
 	if (!strcmp(name, "attn.q"))
 		return s->heads * d->head_dim;
-	return !strcmp(name, "attn.k") || !strcmp(name, "attn.v") ? d->kv_heads * d->head_dim : d->hidden;
+	return !strcmp(name, "attn.k") || !strcmp(name, "attn.v") ? d->kv_heads * d->head_dim :
+								    d->hidden;
 }
 
-void yk_weight_shared_rows(const struct yk_model_shape *s, const struct yk_weight_location *place, int64_t rows, struct yk_shared_rows *to)
+void yk_weight_shared_rows(const struct yk_model_shape *s, const struct yk_weight_location *place,
+			   int64_t rows, struct yk_shared_rows *to)
 {
 	struct yk_shared_rows r = { 0 };
 	for (; r.layers < 3 && place->shared[r.layers]; r.layers++) {
@@ -53,11 +55,13 @@ static bool is_weight(const char *name)
 	return !strcmp(strrchr(name, '.'), ".weight");
 }
 
-int yk_weight_source(struct yk_weights *w, const struct yk_family *f, const struct yk_model_shape *shape,
-		     const struct yk_weight_spec *wanted, struct yk_weight_source *to, FILE *problems)
+int yk_weight_source(struct yk_weights *w, const struct yk_family *f,
+		     const struct yk_model_shape *shape, const struct yk_weight_spec *wanted,
+		     struct yk_weight_source *to, FILE *problems)
 {
 	const char *name = wanted->name;
-	const bool in_block = !strncmp(name, "layer", 5), product = strstr(name, ".attn.") || strstr(name, ".mlp.");
+	const bool in_block = !strncmp(name, "layer", 5),
+		   product = strstr(name, ".attn.") || strstr(name, ".mlp.");
 	struct yk_weight_location place;
 	struct yk_shared_rows shared;
 	char want[YK_SHAPE_TEXT], got[YK_SHAPE_TEXT];
@@ -76,13 +80,17 @@ int yk_weight_source(struct yk_weights *w, const struct yk_family *f, const stru
 	to->rows = shared.all;
 	to->from = shared.from[place.segment];
 	to->transposed = f->transposed && !w->is_gguf && in_block && product && to->rank == 2;
-	to->swapped = f->swapped && w->is_gguf && (strstr(name, ".attn.q.") || strstr(name, ".attn.k."));
+	to->swapped =
+		f->swapped && w->is_gguf && (strstr(name, ".attn.q.") || strstr(name, ".attn.k."));
 	to->offset = f->norm_offset && !w->is_gguf && to->rank == 1 && is_weight(name);
-	const int64_t dims[] = { to->transposed ? to->dims[1] : to->rows, to->transposed ? to->rows : to->dims[1] };
-	if (to->weight.rank == to->rank && to->weight.dims[0] == dims[0] && (to->rank == 1 || to->weight.dims[1] == dims[1]))
+	const int64_t dims[] = { to->transposed ? to->dims[1] : to->rows,
+				 to->transposed ? to->rows : to->dims[1] };
+	if (to->weight.rank == to->rank && to->weight.dims[0] == dims[0] &&
+	    (to->rank == 1 || to->weight.dims[1] == dims[1]))
 		return 0;
 	fprintf(problems, "tensor '%s' is %s, but the configuration gives %s", place.name,
-		yk_shape_text(got, to->weight.rank, to->weight.dims), yk_shape_text(want, to->rank, dims));
+		yk_shape_text(got, to->weight.rank, to->weight.dims),
+		yk_shape_text(want, to->rank, dims));
 	return 1;
 }
 
@@ -120,21 +128,23 @@ int yk_weight_source_rows(const struct yk_weight_source *s, int64_t from, int64_
 	if (!s->swapped)
 		e = yk_weight_rows(&s->weight, s->from + from, rows, to);
 	for (int64_t r = from; r < from + rows && s->swapped && e == 0; r++)
-		e = yk_weight_rows(&s->weight, yk_weight_source_row(s, r), 1, to + (r - from) * columns);
+		e = yk_weight_rows(&s->weight, yk_weight_source_row(s, r), 1,
+				   to + (r - from) * columns);
 	for (int64_t k = 0; k < rows && s->offset; k++)
 		to[k] += 1;
 	return e;
 }
 
-static int find_source(struct yk_weights *w, const struct yk_family *f, const struct yk_network *n, int i,
-		       struct yk_weight_source *to, struct report *r)
+static int find_source(struct yk_weights *w, const struct yk_family *f, const struct yk_network *n,
+		       int i, struct yk_weight_source *to, struct report *r)
 {
 	struct yk_weight_spec wanted = { .name = n->params.row[i].name };
 	char *text = NULL;
 	size_t bytes;
 	wanted.rank = yk_parameters_dims(&n->params, i, wanted.dims);
 	FILE *problems = open_memstream(&text, &bytes);
-	const int e = problems ? yk_weight_source(w, f, &n->shape, &wanted, to, problems) : yk_fail(YOKE_ENOMEM, "no memory");
+	const int e = problems ? yk_weight_source(w, f, &n->shape, &wanted, to, problems) :
+				 yk_fail(YOKE_ENOMEM, "no memory");
 	if (problems)
 		fclose(problems);
 	FILE *out = e > 0 ? problem(r) : NULL;
@@ -147,8 +157,9 @@ static int find_source(struct yk_weights *w, const struct yk_family *f, const st
 // ---- the whole ----
 
 // Reports tensors that no parameter is read from.
-static int report_unused(const struct yk_weights *w, const struct yk_family *f, const struct yk_network *n,
-			  const struct yk_weight_source *s, struct report *r)
+static int report_unused(const struct yk_weights *w, const struct yk_family *f,
+			 const struct yk_network *n, const struct yk_weight_source *s,
+			 struct report *r)
 {
 	const char *name;
 	size_t tensors = 0;
@@ -161,14 +172,16 @@ static int report_unused(const struct yk_weights *w, const struct yk_family *f, 
 	for (size_t t = 0; used && (name = yk_weights_name(w, t)); t++) {
 		FILE *out = used[t] || yk_family_ignores(&n->shape, name) ? NULL : problem(r);
 		if (out)
-			fprintf(out, "tensor '%s' is no weight of a %s with this configuration", name, f->name);
+			fprintf(out, "tensor '%s' is no weight of a %s with this configuration",
+				name, f->name);
 	}
 	const int e = used ? 0 : yk_fail(YOKE_ENOMEM, "out of memory for %zu tensors", tensors);
 	free(used);
 	return e;
 }
 
-int yk_weights_load(struct yk_weights *w, const struct yk_family *f, int format, struct yk_network *n)
+int yk_weights_load(struct yk_weights *w, const struct yk_family *f, int format,
+		    struct yk_network *n)
 {
 	const char *path = w->is_gguf ? w->gguf.path : w->set.path;
 	char *text = NULL;
@@ -183,7 +196,8 @@ int yk_weights_load(struct yk_weights *w, const struct yk_family *f, int format,
 	if (r.f)
 		fclose(r.f);
 	if (e == 0 && r.count > MAX_REPORTED)
-		e = yk_fail(YOKE_EFORMAT, "%s: %s; and %d more", path, text, r.count - MAX_REPORTED);
+		e = yk_fail(YOKE_EFORMAT, "%s: %s; and %d more", path, text,
+			    r.count - MAX_REPORTED);
 	else if (e == 0 && r.count)
 		e = yk_fail(YOKE_EFORMAT, "%s: %s", path, text);
 	for (int i = 0; i < n->params.count && e == 0; i++)

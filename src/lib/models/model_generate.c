@@ -23,22 +23,29 @@ struct yoke_generation {
 static int check_options(const char *call, const struct yoke_generation_options *o)
 {
 	const double real[] = { o->temperature, o->top_p, o->min_p, o->repetition };
-	bool good = o->tokens >= 0 && o->top_k >= 0 && isfinite(o->frequency) && isfinite(o->presence);
+	bool good =
+		o->tokens >= 0 && o->top_k >= 0 && isfinite(o->frequency) && isfinite(o->presence);
 	for (int i = 0; i < 4; i++)
 		good = good && isfinite(real[i]) && real[i] >= 0;
-	return good ? 0 : yk_fail(YOKE_EINVAL, "%s: tokens %" PRId64 ", temperature %g, top_k %" PRId64 ", top_p %g, min_p %g, "
-				  "repetition %g: must be finite and not negative", call, o->tokens, o->temperature, o->top_k, o->top_p,
-				  o->min_p, o->repetition);
+	return good ? 0 :
+		      yk_fail(YOKE_EINVAL,
+			      "%s: tokens %" PRId64 ", temperature %g, top_k %" PRId64
+			      ", top_p %g, min_p %g, "
+			      "repetition %g: must be finite and not negative",
+			      call, o->tokens, o->temperature, o->top_k, o->top_p, o->min_p,
+			      o->repetition);
 }
 
-static int copy_prompt(const char *call, int32_t vocab, int i, const int32_t *ids, int64_t count, struct yk_tokens *to)
+static int copy_prompt(const char *call, int32_t vocab, int i, const int32_t *ids, int64_t count,
+		       struct yk_tokens *to)
 {
 	const int e = count < 1 || !ids ? yk_fail(YOKE_EINVAL, "%s: prompt %d is empty", call, i) :
 					  yk_tokens_reserve(to, vocab, (size_t)count);
 	for (int64_t k = 0; k < count && e == 0; k++) {
 		if (ids[k] < 0 || ids[k] >= vocab)
-			return yk_fail(YOKE_ERANGE, "%s: prompt %d: id %d at %" PRId64 " is not in 0 .. %d", call, i, (int)ids[k], k,
-				       (int)vocab - 1);
+			return yk_fail(YOKE_ERANGE,
+				       "%s: prompt %d: id %d at %" PRId64 " is not in 0 .. %d",
+				       call, i, (int)ids[k], k, (int)vocab - 1);
 		yk_tokens_add(to, ids[k]);
 	}
 	return e;
@@ -57,23 +64,33 @@ static int find_ends(yoke_model *m, struct yoke_generation *g)
 }
 
 // Begins, for the first time or again.
-static int begin(const char *call, struct yoke_generation *g, const int32_t *const *prompt, const int64_t *count,
-		 const struct yoke_generation_options *o)
+static int begin(const char *call, struct yoke_generation *g, const int32_t *const *prompt,
+		 const int64_t *count, const struct yoke_generation_options *o)
 {
 	yoke_model *m = g->model;
 	const struct yk_network *net = m->is.net;
 	const int n = g->n;
 	const struct yk_sampling s = {
-		.temperature = o->temperature, .top_p = o->top_p == 0 ? 1 : o->top_p, .seed = o->seed, .top_k = o->top_k,
-		.min_p = o->min_p, .repetition = o->repetition, .frequency = o->frequency, .presence = o->presence,
+		.temperature = o->temperature,
+		.top_p = o->top_p == 0 ? 1 : o->top_p,
+		.seed = o->seed,
+		.top_k = o->top_k,
+		.min_p = o->min_p,
+		.repetition = o->repetition,
+		.frequency = o->frequency,
+		.presence = o->presence,
 	};
 	struct yk_tokens tokens[YK_SEQUENCES] = { 0 };
 	if (n < 1 || n > YK_SEQUENCES)
-		return yk_fail(YOKE_EINVAL, "%s: %d prompts; must be 1 .. %d", call, n, YK_SEQUENCES);
-	int e = m->is.family->encoder ? yk_fail(YOKE_EUNSUPPORTED, "%s: %s is an encoder, which predicts no tokens", call, m->path) :
-					check_options(call, o);
+		return yk_fail(YOKE_EINVAL, "%s: %d prompts; must be 1 .. %d", call, n,
+			       YK_SEQUENCES);
+	int e = m->is.family->encoder ?
+			yk_fail(YOKE_EUNSUPPORTED, "%s: %s is an encoder, which predicts no tokens",
+				call, m->path) :
+			check_options(call, o);
 	for (int i = 0; i < n && e == 0; i++)
-		e = copy_prompt(call, (int32_t)net->shape.vocab, i, prompt[i], count[i], &tokens[i]);
+		e = copy_prompt(call, (int32_t)net->shape.vocab, i, prompt[i], count[i],
+				&tokens[i]);
 	if (e == 0) {
 		g->ends = 0;
 		e = o->past_end ? 0 : find_ends(m, g);
@@ -86,7 +103,8 @@ static int begin(const char *call, struct yoke_generation *g, const int32_t *con
 	return e;
 }
 
-yoke_generation *yoke_generation_new(yoke_model *m, int n, const int32_t *const *prompt, const int64_t *count,
+yoke_generation *yoke_generation_new(yoke_model *m, int n, const int32_t *const *prompt,
+				     const int64_t *count,
 				     const struct yoke_generation_options *options)
 {
 	struct yoke_generation_options o = { 0 };
@@ -116,13 +134,15 @@ int yoke_generation_again(yoke_generation *g, const int32_t *const *prompt, cons
 	struct yoke_generation_options o = { 0 };
 	if (!g || !prompt || !count || !options)
 		return yk_fail(YOKE_EINVAL, "generation_again: an argument is NULL");
-	const int e = yk_sized_read(&o, sizeof o, options, "generation_again", "yoke_generation_options");
+	const int e =
+		yk_sized_read(&o, sizeof o, options, "generation_again", "yoke_generation_options");
 	return e < 0 ? e : begin("generation_again", g, prompt, count, &o);
 }
 
 int64_t yoke_generation_computed(const yoke_generation *g)
 {
-	return g ? yk_generation_computed(g->is) : yk_fail(YOKE_EINVAL, "generation_computed: the generation is NULL");
+	return g ? yk_generation_computed(g->is) :
+		   yk_fail(YOKE_EINVAL, "generation_computed: the generation is NULL");
 }
 
 int yoke_generation_next(yoke_generation *g, int32_t *ids)

@@ -17,41 +17,92 @@ enum { LLAMA = YK_NAMES_LLAMA, GEMMA = YK_NAMES_GEMMA, PHI3 = YK_NAMES_PHI3, GPT
        YOKE = YK_NAMES_YOKE, BERT = YK_NAMES_BERT };
 
 static const struct name_row network[] = {
-	{ "embed", { [LLAMA] = "model.embed_tokens", [GPT2] = "wte", [YOKE] = "wte", [BERT] = "embeddings.word_embeddings" }, { "token_embd" } },
-	{ "positions", { [GPT2] = "wpe", [YOKE] = "wpe", [BERT] = "embeddings.position_embeddings" }, { "position_embd" } },
+	{ "embed",
+	  { [LLAMA] = "model.embed_tokens",
+	    [GPT2] = "wte",
+	    [YOKE] = "wte",
+	    [BERT] = "embeddings.word_embeddings" },
+	  { "token_embd" } },
+	{ "positions",
+	  { [GPT2] = "wpe", [YOKE] = "wpe", [BERT] = "embeddings.position_embeddings" },
+	  { "position_embd" } },
 	{ "types", { [BERT] = "embeddings.token_type_embeddings" }, { "token_types" } },
-	{ "norm", { [LLAMA] = "model.norm", [GPT2] = "ln_f", [YOKE] = "norm", [BERT] = "embeddings.LayerNorm" },
+	{ "norm",
+	  { [LLAMA] = "model.norm",
+	    [GPT2] = "ln_f",
+	    [YOKE] = "norm",
+	    [BERT] = "embeddings.LayerNorm" },
 	  { [LLAMA] = "output_norm", [BERT] = "token_embd_norm" } },
 	{ "head", { [LLAMA] = "lm_head", [YOKE] = "head" }, { "output" } },
 };
 
 // Names in a block come after this and "N.", in GGUF files after "blk.N.".
 static const char *const prefixes[YK_NAMES_COUNT] = {
-	[LLAMA] = "model.layers.", [GEMMA] = "model.layers.", [PHI3] = "model.layers.", [GPT2] = "h.", [YOKE] = "layer",
-	[BERT] = "encoder.layer.",
+	[LLAMA] = "model.layers.", [GEMMA] = "model.layers.",
+	[PHI3] = "model.layers.",  [GPT2] = "h.",
+	[YOKE] = "layer",          [BERT] = "encoder.layer.",
 };
 
 static const struct name_row block[] = {
-	{ "norm1", { [LLAMA] = "input_layernorm", [GPT2] = "ln_1", [YOKE] = "norm1", [BERT] = "attention.output.LayerNorm" },
+	{ "norm1",
+	  { [LLAMA] = "input_layernorm",
+	    [GPT2] = "ln_1",
+	    [YOKE] = "norm1",
+	    [BERT] = "attention.output.LayerNorm" },
 	  { [LLAMA] = "attn_norm", [BERT] = "attn_output_norm" } },
-	{ "attn.q", { [LLAMA] = "self_attn.q_proj", [PHI3] = "self_attn.qkv_proj", [GPT2] = "attn.c_attn",
-		    [YOKE] = "attn.qkv", [BERT] = "attention.self.query" },
+	{ "attn.q",
+	  { [LLAMA] = "self_attn.q_proj",
+	    [PHI3] = "self_attn.qkv_proj",
+	    [GPT2] = "attn.c_attn",
+	    [YOKE] = "attn.qkv",
+	    [BERT] = "attention.self.query" },
 	  { [LLAMA] = "attn_q", [PHI3] = "attn_qkv", [GPT2] = "attn_qkv" } },
-	{ "attn.k", { [LLAMA] = "self_attn.k_proj", [PHI3] = "self_attn.qkv_proj", [GPT2] = "attn.c_attn",
-		    [YOKE] = "attn.qkv", [BERT] = "attention.self.key" },
+	{ "attn.k",
+	  { [LLAMA] = "self_attn.k_proj",
+	    [PHI3] = "self_attn.qkv_proj",
+	    [GPT2] = "attn.c_attn",
+	    [YOKE] = "attn.qkv",
+	    [BERT] = "attention.self.key" },
 	  { [LLAMA] = "attn_k", [PHI3] = "attn_qkv", [GPT2] = "attn_qkv" } },
-	{ "attn.v", { [LLAMA] = "self_attn.v_proj", [PHI3] = "self_attn.qkv_proj", [GPT2] = "attn.c_attn",
-		    [YOKE] = "attn.qkv", [BERT] = "attention.self.value" },
+	{ "attn.v",
+	  { [LLAMA] = "self_attn.v_proj",
+	    [PHI3] = "self_attn.qkv_proj",
+	    [GPT2] = "attn.c_attn",
+	    [YOKE] = "attn.qkv",
+	    [BERT] = "attention.self.value" },
 	  { [LLAMA] = "attn_v", [PHI3] = "attn_qkv", [GPT2] = "attn_qkv" } },
-	{ "attn.out", { [LLAMA] = "self_attn.o_proj", [GPT2] = "attn.c_proj", [YOKE] = "attn.proj", [BERT] = "attention.output.dense" }, { "attn_output" } },
+	{ "attn.out",
+	  { [LLAMA] = "self_attn.o_proj",
+	    [GPT2] = "attn.c_proj",
+	    [YOKE] = "attn.proj",
+	    [BERT] = "attention.output.dense" },
+	  { "attn_output" } },
 	{ "attn.q_norm", { "self_attn.q_norm" }, { "attn_q_norm" } },
 	{ "attn.k_norm", { "self_attn.k_norm" }, { "attn_k_norm" } },
 	{ "post1", { "post_attention_layernorm" }, { "post_attention_norm" } },
-	{ "norm2", { [LLAMA] = "post_attention_layernorm", [GEMMA] = "pre_feedforward_layernorm", [GPT2] = "ln_2", [YOKE] = "norm2", [BERT] = "output.LayerNorm" },
+	{ "norm2",
+	  { [LLAMA] = "post_attention_layernorm",
+	    [GEMMA] = "pre_feedforward_layernorm",
+	    [GPT2] = "ln_2",
+	    [YOKE] = "norm2",
+	    [BERT] = "output.LayerNorm" },
 	  { [LLAMA] = "ffn_norm", [BERT] = "layer_output_norm" } },
-	{ "mlp.gate", { [LLAMA] = "mlp.gate_proj", [PHI3] = "mlp.gate_up_proj" }, { [LLAMA] = "ffn_gate", [PHI3] = "ffn_up" } },
-	{ "mlp.up", { [LLAMA] = "mlp.up_proj", [PHI3] = "mlp.gate_up_proj", [GPT2] = "mlp.c_fc", [YOKE] = "mlp.up", [BERT] = "intermediate.dense" }, { "ffn_up" } },
-	{ "mlp.down", { [LLAMA] = "mlp.down_proj", [GPT2] = "mlp.c_proj", [YOKE] = "mlp.down", [BERT] = "output.dense" }, { "ffn_down" } },
+	{ "mlp.gate",
+	  { [LLAMA] = "mlp.gate_proj", [PHI3] = "mlp.gate_up_proj" },
+	  { [LLAMA] = "ffn_gate", [PHI3] = "ffn_up" } },
+	{ "mlp.up",
+	  { [LLAMA] = "mlp.up_proj",
+	    [PHI3] = "mlp.gate_up_proj",
+	    [GPT2] = "mlp.c_fc",
+	    [YOKE] = "mlp.up",
+	    [BERT] = "intermediate.dense" },
+	  { "ffn_up" } },
+	{ "mlp.down",
+	  { [LLAMA] = "mlp.down_proj",
+	    [GPT2] = "mlp.c_proj",
+	    [YOKE] = "mlp.down",
+	    [BERT] = "output.dense" },
+	  { "ffn_down" } },
 	{ "post2", { "post_feedforward_layernorm" }, { "post_ffw_norm" } },
 };
 
@@ -61,7 +112,8 @@ static const char *column(const struct name_row *r, bool gguf, enum yk_model_nam
 	return all[names] ? all[names] : all[LLAMA];
 }
 
-static const struct name_row *row_of(const struct name_row *rows, size_t n, const char *layer, size_t bytes)
+static const struct name_row *row_of(const struct name_row *rows, size_t n, const char *layer,
+				     size_t bytes)
 {
 	for (size_t i = 0; i < n; i++)
 		if (strlen(rows[i].layer) == bytes && !memcmp(rows[i].layer, layer, bytes))
@@ -70,15 +122,18 @@ static const struct name_row *row_of(const struct name_row *rows, size_t n, cons
 }
 
 // Layers whose weights some families store as one tensor, in this order of rows.
-static const char *const fusible[][3] = { { "attn.q", "attn.k", "attn.v" }, { "mlp.gate", "mlp.up" } };
+static const char *const fusible[][3] = { { "attn.q", "attn.k", "attn.v" },
+					  { "mlp.gate", "mlp.up" } };
 
 // Fills in which layers share the tensor of row r.
-static void add_shared(const struct yk_family *f, bool gguf, const struct name_row *r, struct yk_weight_location *to)
+static void add_shared(const struct yk_family *f, bool gguf, const struct name_row *r,
+		       struct yk_weight_location *to)
 {
 	for (size_t g = 0; g < sizeof fusible / sizeof *fusible; g++) {
 		int shared = 0, segment = -1;
 		for (int i = 0; i < 3 && fusible[g][i]; i++) {
-			const struct name_row *other = row_of(block, sizeof block / sizeof *block, fusible[g][i], strlen(fusible[g][i]));
+			const struct name_row *other = row_of(block, sizeof block / sizeof *block,
+							      fusible[g][i], strlen(fusible[g][i]));
 			if (other == r)
 				segment = shared;
 			if (!strcmp(column(other, gguf, f->names), column(r, gguf, f->names)))
@@ -92,7 +147,8 @@ static void add_shared(const struct yk_family *f, bool gguf, const struct name_r
 	}
 }
 
-void yk_family_locate(const struct yk_family *f, bool gguf, const char *name, struct yk_weight_location *to)
+void yk_family_locate(const struct yk_family *f, bool gguf, const char *name,
+		      struct yk_weight_location *to)
 {
 	const char *kind = strrchr(name, '.'), *layer = name; // kind: ".weight"
 	*to = (struct yk_weight_location){ 0 };
@@ -106,7 +162,8 @@ void yk_family_locate(const struct yk_family *f, bool gguf, const char *name, st
 	char before[64] = "";
 	if (in_block) {
 		layer = strchr(name, '.') + 1;
-		snprintf(before, sizeof before, "%s%d.", gguf ? "blk." : prefixes[f->names], atoi(name + 5));
+		snprintf(before, sizeof before, "%s%d.", gguf ? "blk." : prefixes[f->names],
+			 atoi(name + 5));
 	}
 	const struct name_row *r = row_of(rows, n, layer, (size_t)(kind - layer));
 	snprintf(to->name, sizeof to->name, "%s%s%s", before, column(r, gguf, f->names), kind);
@@ -114,11 +171,13 @@ void yk_family_locate(const struct yk_family *f, bool gguf, const char *name, st
 		add_shared(f, gguf, r, to);
 }
 
-void yk_family_locate_full(const struct yk_family *f, const char *name, struct yk_weight_location *to)
+void yk_family_locate_full(const struct yk_family *f, const char *name,
+			   struct yk_weight_location *to)
 {
 	yk_family_locate(f, false, name, to);
 	const bool in_decoder = f->names == YK_NAMES_GPT2 && strcmp(to->name, "lm_head.weight");
 	char short_name[sizeof to->name];
 	memcpy(short_name, to->name, sizeof short_name);
-	snprintf(to->name, sizeof to->name, "%s%.140s", in_decoder ? "transformer." : "", short_name);
+	snprintf(to->name, sizeof to->name, "%s%.140s", in_decoder ? "transformer." : "",
+		 short_name);
 }

@@ -61,12 +61,16 @@ static int open_set(const char *path, struct yk_safetensors_set *to)
 		free(full);
 		return e;
 	}
-	return yk_fail(YOKE_ENOENT, "%s: has neither model.safetensors nor model.safetensors.index.json%s", path,
-		       exists(path, "pytorch_model.bin") ? "; convert its pytorch_model.bin, which can run code when opened, to safetensors" : "");
+	return yk_fail(
+		YOKE_ENOENT, "%s: has neither model.safetensors nor model.safetensors.index.json%s",
+		path,
+		exists(path, "pytorch_model.bin") ?
+			"; convert its pytorch_model.bin, which can run code when opened, to safetensors" :
+			"");
 }
 
-static int open_folder(const char *path, int64_t context, struct yk_weights *w, const struct yk_family **f, struct yk_model_shape *s,
-		       json_t **config)
+static int open_folder(const char *path, int64_t context, struct yk_weights *w,
+		       const struct yk_family **f, struct yk_model_shape *s, json_t **config)
 {
 	char *name = in_folder(path, "config.json");
 	*config = name ? yk_json_load(name) : NULL;
@@ -75,20 +79,22 @@ static int open_folder(const char *path, int64_t context, struct yk_weights *w, 
 	return e < 0 ? e : open_set(path, &w->set);
 }
 
-static int open_gguf(const char *path, int64_t context, struct yk_weights *w, const struct yk_family **f, struct yk_model_shape *s)
+static int open_gguf(const char *path, int64_t context, struct yk_weights *w,
+		     const struct yk_family **f, struct yk_model_shape *s)
 {
 	const int e = yk_gguf_open(&w->gguf, path);
 	w->is_gguf = true;
 	return e < 0 ? e : yk_family_of_gguf(&w->gguf, context, f, s);
 }
 
-int yk_pretrained_files(const char *path, int64_t context, struct yk_weights *w, const struct yk_family **f, struct yk_model_shape *s,
-			json_t **config)
+int yk_pretrained_files(const char *path, int64_t context, struct yk_weights *w,
+			const struct yk_family **f, struct yk_model_shape *s, json_t **config)
 {
 	struct stat st;
 	*config = NULL;
 	const bool folder = stat(path, &st) == 0 && S_ISDIR(st.st_mode);
-	const int e = folder ? open_folder(path, context, w, f, s, config) : open_gguf(path, context, w, f, s);
+	const int e = folder ? open_folder(path, context, w, f, s, config) :
+			       open_gguf(path, context, w, f, s);
 	if (e < 0)
 		return e;
 	snprintf(s->decoder.family, sizeof s->decoder.family, "%s", (*f)->name);
@@ -102,7 +108,8 @@ const struct yk_model *yk_pretrained_model(const struct yk_family *f)
 }
 
 // Is it the shape of a possible model?  Its message is about the file.
-static int check_shape(const char *path, const struct yk_model *model, const struct yk_model_shape *s)
+static int check_shape(const char *path, const struct yk_model *model,
+		       const struct yk_model_shape *s)
 {
 	char why[256];
 	int e = yk_model_check(model, s);
@@ -114,20 +121,23 @@ static int check_shape(const char *path, const struct yk_model *model, const str
 	return e;
 }
 
-int yk_pretrained_check(const char *path, const struct yk_weights *w, const struct yk_family *f, const struct yk_model_shape *s)
+int yk_pretrained_check(const char *path, const struct yk_weights *w, const struct yk_family *f,
+			const struct yk_model_shape *s)
 {
 	const struct yk_model *model = yk_pretrained_model(f);
 	const int e = check_shape(path, model, s);
 	const int64_t described = e == 0 ? yk_model_elements(model, s) : 0;
 	if ((uint64_t)described > 2 * yk_weights_elements(w) + (1 << 20))
-		return yk_fail(YOKE_EFORMAT, "%s: the configuration describes %" PRId64 " weights, but the files have %" PRIu64, path,
-			       described, yk_weights_elements(w));
+		return yk_fail(YOKE_EFORMAT,
+			       "%s: the configuration describes %" PRId64
+			       " weights, but the files have %" PRIu64,
+			       path, described, yk_weights_elements(w));
 	return e;
 }
 
 // stored: names and layout of the weights in the files.
-static int make_network(const char *path, struct yk_weights *w, const struct yk_family *stored, const struct yk_model_shape *s, int format,
-			struct yk_pretrained *p)
+static int make_network(const char *path, struct yk_weights *w, const struct yk_family *stored,
+			const struct yk_model_shape *s, int format, struct yk_pretrained *p)
 {
 	int e = yk_pretrained_check(path, w, p->family, s);
 	if (e == 0)
@@ -141,11 +151,17 @@ static int format_of(const char *path, const struct yoke_model_options *o, int *
 	static const struct {
 		const char *name;
 		int format;
-	} dtypes[] = { { "f32", YOKE_QUANT_F32 }, { "f16", YOKE_QUANT_F16 }, { "bf16", YOKE_QUANT_BF16 } },
-	  quants[] = { { "q8_0", YOKE_QUANT_Q8_0 }, { "q4_0", YOKE_QUANT_Q4_0 }, { "q4_1", YOKE_QUANT_Q4_1 },
-		       { "q5_0", YOKE_QUANT_Q5_0 }, { "q5_1", YOKE_QUANT_Q5_1 } };
+	} dtypes[] = { { "f32", YOKE_QUANT_F32 },
+		       { "f16", YOKE_QUANT_F16 },
+		       { "bf16", YOKE_QUANT_BF16 } },
+	  quants[] = { { "q8_0", YOKE_QUANT_Q8_0 },
+		       { "q4_0", YOKE_QUANT_Q4_0 },
+		       { "q4_1", YOKE_QUANT_Q4_1 },
+		       { "q5_0", YOKE_QUANT_Q5_0 },
+		       { "q5_1", YOKE_QUANT_Q5_1 } };
 	if (o->dtype && o->quant)
-		return yk_fail(YOKE_EINVAL, "%s: dtype %s and quant %s are both given; drop one", path, o->dtype, o->quant);
+		return yk_fail(YOKE_EINVAL, "%s: dtype %s and quant %s are both given; drop one",
+			       path, o->dtype, o->quant);
 	*to = YK_WEIGHTS_AS_PUBLISHED;
 	for (size_t i = 0; o->dtype && i < sizeof dtypes / sizeof *dtypes; i++)
 		if (!strcmp(dtypes[i].name, o->dtype))
@@ -154,9 +170,12 @@ static int format_of(const char *path, const struct yoke_model_options *o, int *
 		if (!strcmp(quants[i].name, o->quant))
 			*to = quants[i].format;
 	if (*to == YK_WEIGHTS_AS_PUBLISHED && o->dtype)
-		return yk_fail(YOKE_EINVAL, "%s: dtype '%.40s' is not f32, f16 or bf16", path, o->dtype);
+		return yk_fail(YOKE_EINVAL, "%s: dtype '%.40s' is not f32, f16 or bf16", path,
+			       o->dtype);
 	if (*to == YK_WEIGHTS_AS_PUBLISHED && o->quant)
-		return yk_fail(YOKE_EINVAL, "%s: quant '%.40s' is not q8_0, q4_0, q4_1, q5_0 or q5_1", path, o->quant);
+		return yk_fail(YOKE_EINVAL,
+			       "%s: quant '%.40s' is not q8_0, q4_0, q4_1, q5_0 or q5_1", path,
+			       o->quant);
 	return 0;
 }
 
@@ -175,14 +194,17 @@ static int set_cache(const char *path, const char *kv, struct yk_network *n)
 static int limit_context(const char *path, int64_t context, int64_t max, struct yk_model_shape *s)
 {
 	if (context < 0 || context > max)
-		return yk_fail(YOKE_EINVAL, "%s: context %" PRId64 " is not in 1 .. %" PRId64 ", the model's", path, context, max);
+		return yk_fail(YOKE_EINVAL,
+			       "%s: context %" PRId64 " is not in 1 .. %" PRId64 ", the model's",
+			       path, context, max);
 	if (context)
 		s->context = context;
 	return 0;
 }
 
 // The shape of a network whose sequences have at most that many tokens; 0: as the files say.
-static int open_files(const char *path, int64_t context, struct yk_weights *w, const struct yk_family **f, struct yk_model_shape *s)
+static int open_files(const char *path, int64_t context, struct yk_weights *w,
+		      const struct yk_family **f, struct yk_model_shape *s)
 {
 	json_t *config;
 	const int e = yk_pretrained_files(path, context, w, f, s, &config);
@@ -212,8 +234,11 @@ int yk_pretrained_shape(const char *path, int64_t context, struct yk_model_shape
 	int e = w ? open_files(path, context, w, &family, &shape) : YOKE_ENOMEM;
 	yk_weights_release(w);
 	if (e == 0)
-		e = family->encoder ? yk_fail(YOKE_EUNSUPPORTED, "%s: is an encoder, which predicts no tokens: it cannot be trained", path) :
-				      check_shape(path, &yk_model_decoder, &shape);
+		e = family->encoder ?
+			    yk_fail(YOKE_EUNSUPPORTED,
+				    "%s: is an encoder, which predicts no tokens: it cannot be trained",
+				    path) :
+			    check_shape(path, &yk_model_decoder, &shape);
 	if (e == 0)
 		*to = shape;
 	return e;
@@ -305,7 +330,8 @@ static int open_run(const char *path, const struct yoke_model_options *o, struct
 	return e;
 }
 
-int yk_pretrained_open(const char *path, const struct yoke_model_options *options, struct yk_pretrained *to)
+int yk_pretrained_open(const char *path, const struct yoke_model_options *options,
+		       struct yk_pretrained *to)
 {
 	struct yoke_model_options o = { 0 };
 	struct yk_pretrained p = { 0 };
@@ -365,7 +391,8 @@ const yoke_tokenizer *yoke_model_tokenizer(yoke_model *m)
 	if (given(m, "model_tokenizer") < 0)
 		return NULL;
 	if (!m->tokenizer)
-		m->tokenizer = m->is.run ? yk_run_tokenizer(m->path, m->is.net->shape.vocab) : yoke_tokenizer_open(m->path);
+		m->tokenizer = m->is.run ? yk_run_tokenizer(m->path, m->is.net->shape.vocab) :
+					   yoke_tokenizer_open(m->path);
 	return m->tokenizer;
 }
 
@@ -376,8 +403,15 @@ int yoke_model_info(const yoke_model *m, struct yoke_model_info *to)
 		return e;
 	const struct yk_model_shape *s = &m->is.net->shape;
 	const struct yoke_model_info info = {
-		.family = m->is.family->name, .vocabulary = s->vocab, .context = s->context, .layers = s->layers, .width = s->embed,
-		.heads = s->heads, .kv_heads = s->decoder.kv_heads, .head_dim = s->decoder.head_dim, .hidden = s->decoder.hidden,
+		.family = m->is.family->name,
+		.vocabulary = s->vocab,
+		.context = s->context,
+		.layers = s->layers,
+		.width = s->embed,
+		.heads = s->heads,
+		.kv_heads = s->decoder.kv_heads,
+		.head_dim = s->decoder.head_dim,
+		.hidden = s->decoder.hidden,
 		.parameters = yk_network_base(m->is.net)->elements,
 	};
 	return yk_sized_write(to, sizeof info, &info, "model_info", "yoke_model_info");
@@ -388,11 +422,14 @@ yoke_tensor *yoke_model_logits(yoke_model *m, yoke_tensor *ids)
 	if (given(m, "model_logits") < 0 || !ids)
 		return NULL;
 	if (yoke_rank(ids) != 2) {
-		yk_fail(YOKE_ESHAPE, "model_logits: ids have %d dims; they are [B,T]", yoke_rank(ids));
+		yk_fail(YOKE_ESHAPE, "model_logits: ids have %d dims; they are [B,T]",
+			yoke_rank(ids));
 		return NULL;
 	}
 	if (m->is.family->encoder) {
-		yk_fail(YOKE_EUNSUPPORTED, "model_logits: %s is an encoder, which predicts no tokens; use yoke_model_embed", m->path);
+		yk_fail(YOKE_EUNSUPPORTED,
+			"model_logits: %s is an encoder, which predicts no tokens; use yoke_model_embed",
+			m->path);
 		return NULL;
 	}
 	yoke_tensor *x = yk_network_forward(m->is.net, ids, 0);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the rotary embedding of a config.json: `rope_theta` and `rope_scaling`, or `rope_parameters`, which
-// newer versions of transformers write.  What is absent is what transformers assumes.
+// Reads the rotary embedding of a config.json: `rope_theta` and `rope_scaling`, or
+// `rope_parameters`, which newer versions of transformers write.  What is absent is what
+// transformers assumes.
 #include "config.h"
 
 #include <inttypes.h>
@@ -18,7 +19,8 @@ struct rope_reader {
 	double context;
 };
 
-// Tokens of the first training's context.  The key outside of the object has precedence; Phi-3 has always one.
+// Tokens of the first training's context.  The key outside of the object has precedence; Phi-3 has
+// always one.
 static double original_of(struct rope_reader *s)
 {
 	static const char key[] = "original_max_position_embeddings";

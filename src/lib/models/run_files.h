@@ -24,7 +24,8 @@ int yk_run_files(const char *path, const struct yk_checkpoint *, struct yk_weigh
 // NULL: ENOENT: it was trained on ids; EFORMAT.
 yoke_tokenizer *yk_run_tokenizer(const char *path, int64_t vocab);
 
-// The model of a tokenizer.json for words between blanks, which are joined by blanks; NULL: no memory.
+// The model of a tokenizer.json for words between blanks, which are joined by blanks; NULL: no
+// memory.
 struct yk_tokenizer;
 json_t *yk_run_words(const struct yk_tokenizer *);
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tokenizers of runs as published ones: the contents of a tokenizer.json for bytes and for words.
+// The tokenizers of runs as published ones: the contents of a tokenizer.json for bytes and for
+// words.
 #include "config.h"
 
 #include <stdlib.h>

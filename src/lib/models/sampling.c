@@ -24,7 +24,8 @@ static int by_probability(const void *a, const void *b)
 	return (x->id > y->id) - (x->id < y->id);
 }
 
-static int penalize(float *logits, int32_t n, const struct yk_sampling *s, const int32_t *before, int64_t count)
+static int penalize(float *logits, int32_t n, const struct yk_sampling *s, const int32_t *before,
+		    int64_t count)
 {
 	const double r = s->repetition == 0 ? 1 : s->repetition;
 	if (r == 1 && s->frequency == 0 && s->presence == 0)
@@ -38,7 +39,8 @@ static int penalize(float *logits, int32_t n, const struct yk_sampling *s, const
 		float *l = &logits[before[i]];
 		int64_t *c = &times[before[i]];
 		if (*c)
-			*l = (float)((*l > 0 ? *l / r : *l * r) - (s->frequency * (double)*c + s->presence));
+			*l = (float)((*l > 0 ? *l / r : *l * r) -
+				     (s->frequency * (double)*c + s->presence));
 		*c = 0;
 	}
 	free(times);
@@ -48,14 +50,16 @@ static int penalize(float *logits, int32_t n, const struct yk_sampling *s, const
 // In [0, 1), from the first two words of the Philox block of counter k, with the seed as key.
 static double uniform(uint64_t seed, uint64_t k)
 {
-	const uint64_t bits = yk_philox(4 * k, seed, 0) | (uint64_t)yk_philox(4 * k + 1, seed, 0) << 32;
+	const uint64_t bits = yk_philox(4 * k, seed, 0) | (uint64_t)yk_philox(4 * k + 1, seed, 0)
+								  << 32;
 	return (double)(bits >> 11) * 0x1p-53;
 }
 
-// Length of the prefix of the n likeliest tokens, sorted, that top_k, top_p and min_p leave; *kept is
-// its sum.  all: the sum of the p of all tokens; complete: are these n all tokens?  0: more tokens
-// are needed.
-static int32_t prefix(const struct choice *c, int32_t n, bool complete, double all, const struct yk_sampling *s, double *kept)
+// Length of the prefix of the n likeliest tokens, sorted, that top_k, top_p and min_p leave; *kept
+// is its sum.  all: the sum of the p of all tokens; complete: are these n all tokens?  0: more
+// tokens are needed.
+static int32_t prefix(const struct choice *c, int32_t n, bool complete, double all,
+		      const struct yk_sampling *s, double *kept)
 {
 	const bool by_count = s->top_k > 0 && s->top_k <= n;
 	const int32_t limit = by_count ? (int32_t)s->top_k : n;
@@ -76,11 +80,14 @@ static int32_t prefix(const struct choice *c, int32_t n, bool complete, double a
 }
 
 // Collects the tokens with p above `from`, sorted.
-static int32_t collect(const float *logits, int32_t n, int32_t best, double temperature, double from, struct choice *to)
+static int32_t collect(const float *logits, int32_t n, int32_t best, double temperature,
+		       double from, struct choice *to)
 {
 	int32_t m = 0;
 	for (int32_t i = 0; i < n; i++) {
-		const double p = isfinite(logits[i]) ? exp(((double)logits[i] - logits[best]) / temperature) : 0;
+		const double p = isfinite(logits[i]) ?
+					 exp(((double)logits[i] - logits[best]) / temperature) :
+					 0;
 		if (p >= from)
 			to[m++] = (struct choice){ p, i };
 	}
@@ -88,7 +95,8 @@ static int32_t collect(const float *logits, int32_t n, int32_t best, double temp
 	return m;
 }
 
-int yk_sample(float *logits, int32_t n, const struct yk_sampling *s, const int32_t *before, int64_t count, uint64_t k, int32_t *to)
+int yk_sample(float *logits, int32_t n, const struct yk_sampling *s, const int32_t *before,
+	      int64_t count, uint64_t k, int32_t *to)
 {
 	int32_t best = -1, pick = 0;
 	double kept, all = 0;
@@ -99,7 +107,9 @@ int yk_sample(float *logits, int32_t n, const struct yk_sampling *s, const int32
 		if (isfinite(logits[i]) && (best < 0 || logits[i] > logits[best]))
 			best = i;
 	if (best < 0)
-		return yk_fail(YOKE_EFORMAT, "model: none of its %d logits is finite; it was damaged in training", (int)n);
+		return yk_fail(YOKE_EFORMAT,
+			       "model: none of its %d logits is finite; it was damaged in training",
+			       (int)n);
 	if (!(s->temperature > 0) || !(s->top_p > 0)) {
 		*to = best;
 		return 0;
@@ -108,9 +118,12 @@ int yk_sample(float *logits, int32_t n, const struct yk_sampling *s, const int32
 	if (!c)
 		return yk_fail(YOKE_ENOMEM, "sampling: no memory for %d tokens", (int)n);
 	for (int32_t i = 0; i < n; i++)
-		all += isfinite(logits[i]) ? exp(((double)logits[i] - logits[best]) / s->temperature) : 0;
+		all += isfinite(logits[i]) ?
+			       exp(((double)logits[i] - logits[best]) / s->temperature) :
+			       0;
 	// sorting the likely tokens is nearly always enough
-	int32_t m = prefix(c, collect(logits, n, best, s->temperature, 1e-4, c), false, all, s, &kept);
+	int32_t m =
+		prefix(c, collect(logits, n, best, s->temperature, 1e-4, c), false, all, s, &kept);
 	if (m == 0)
 		m = prefix(c, collect(logits, n, best, s->temperature, 0, c), true, all, s, &kept);
 	double u = uniform(s->seed, k) * kept;

@@ -20,11 +20,12 @@ struct yk_sampling {
 	double repetition, frequency, presence;
 };
 
-// Samples token k of a text whose tokens so far are before[count]; depends only on the arguments.  The tokens
-// that remain are sorted by probability, equal ones by id; the first one whose cumulative probability exceeds u is
-// taken.  u has the upper 53 of 64 bits, which are words 0 (low) and 1 of the Philox block of counter k, key `seed`.
-// The logits are changed.  EFORMAT if no logit is finite, ENOMEM.
-int yk_sample(float *logits, int32_t n, const struct yk_sampling *, const int32_t *before, int64_t count, uint64_t k,
-	      int32_t *to);
+// Samples token k of a text whose tokens so far are before[count]; depends only on the arguments.
+// The tokens that remain are sorted by probability, equal ones by id; the first one whose
+// cumulative probability exceeds u is taken.  u has the upper 53 of 64 bits, which are words 0
+// (low) and 1 of the Philox block of counter k, key `seed`. The logits are changed.  EFORMAT if no
+// logit is finite, ENOMEM.
+int yk_sample(float *logits, int32_t n, const struct yk_sampling *, const int32_t *before,
+	      int64_t count, uint64_t k, int32_t *to);
 
 #endif

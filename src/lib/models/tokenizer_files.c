@@ -22,8 +22,15 @@
 #define FOLDER "tokenizer"
 #define GGUF "tokenizer.gguf" // the metadata of a GGUF file that concern the tokenizer
 
-static const char *const files[] = { GGUF, "tokenizer.json", "tokenizer.model", "tokenizer_config.json", "generation_config.json",
-				     "special_tokens_map.json", "added_tokens.json", "chat_template.jinja", "spiece.model" };
+static const char *const files[] = { GGUF,
+				     "tokenizer.json",
+				     "tokenizer.model",
+				     "tokenizer_config.json",
+				     "generation_config.json",
+				     "special_tokens_map.json",
+				     "added_tokens.json",
+				     "chat_template.jinja",
+				     "spiece.model" };
 enum { FILES = sizeof files / sizeof *files, MAX_BYTES = 1 << 28, MAX_PATH = 4096 };
 
 static int join(char to[MAX_PATH], const char *folder, const char *name)
@@ -60,7 +67,8 @@ static bool put_key(FILE *f, const struct yk_gguf_key *k)
 		return false;
 	if (k->array && fwrite(&array, sizeof array, 1, f) != 1)
 		return false;
-	if (fwrite(&type, sizeof type, 1, f) != 1 || (k->array && fwrite(&k->count, sizeof k->count, 1, f) != 1))
+	if (fwrite(&type, sizeof type, 1, f) != 1 ||
+	    (k->array && fwrite(&k->count, sizeof k->count, 1, f) != 1))
 		return false;
 	return fwrite(k->data, 1, k->bytes, f) == k->bytes;
 }
@@ -81,8 +89,10 @@ static int extract(const char *model, const char *to)
 	for (size_t i = 0; i < g.keys; i++)
 		keys += !strncmp(g.key[i].name, prefix, strlen(prefix));
 	FILE *f = open_memstream(&text, &bytes);
-	bool good = f && fwrite("GGUF", 1, 4, f) == 4 && fwrite(&version, sizeof version, 1, f) == 1 &&
-		    fwrite(&tensors, sizeof tensors, 1, f) == 1 && fwrite(&keys, sizeof keys, 1, f) == 1;
+	bool good = f && fwrite("GGUF", 1, 4, f) == 4 &&
+		    fwrite(&version, sizeof version, 1, f) == 1 &&
+		    fwrite(&tensors, sizeof tensors, 1, f) == 1 &&
+		    fwrite(&keys, sizeof keys, 1, f) == 1;
 	for (size_t i = 0; i < g.keys && good; i++)
 		good = strncmp(g.key[i].name, prefix, strlen(prefix)) || put_key(f, &g.key[i]);
 	if (f && fclose(f))
@@ -114,9 +124,11 @@ static int copy_file(const char *file, const yoke_tokenizer *t, const char *to)
 	int e = join(target, to, t->spm.on ? "tokenizer.model" : "tokenizer.json");
 	if (e == 0)
 		e = copy(file, target);
-	snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - file) : 1, slash ? file : ".");
+	snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - file) : 1,
+		 slash ? file : ".");
 	for (int i = 0; i < FILES && e == 0; i++) {
-		if (!strcmp(files[i], GGUF) || !strcmp(files[i], "tokenizer.json") || strstr(files[i], ".model"))
+		if (!strcmp(files[i], GGUF) || !strcmp(files[i], "tokenizer.json") ||
+		    strstr(files[i], ".model"))
 			continue;
 		e = join(path, *folder ? folder : "/", files[i]);
 		if (e == 0)
@@ -138,8 +150,8 @@ static int write_trained(const yoke_tokenizer *t, const char *to)
 		e = join(path, to, "tokenizer_config.json");
 	if (e < 0)
 		return e;
-	json_t *o = json_pack("{s:s, s:s, s:b}", "tokenizer_class", "PreTrainedTokenizerFast", "eos_token", YK_END_OF_TEXT,
-			      "clean_up_tokenization_spaces", 0);
+	json_t *o = json_pack("{s:s, s:s, s:b}", "tokenizer_class", "PreTrainedTokenizerFast",
+			      "eos_token", YK_END_OF_TEXT, "clean_up_tokenization_spaces", 0);
 	e = o ? yk_json_save(path, o) : yk_fail(YOKE_ENOMEM, "%s: no memory", path);
 	json_decref(o);
 	return e;
@@ -204,7 +216,8 @@ static int make(const char *source, const yoke_tokenizer *t, const char *folder,
 	return e;
 }
 
-int yk_tokenizer_files_save(const char *source, const struct yk_tokenizer *t, const char *folder, json_t *json)
+int yk_tokenizer_files_save(const char *source, const struct yk_tokenizer *t, const char *folder,
+			    json_t *json)
 {
 	char path[MAX_PATH], hex[17];
 	int e = join(path, folder, FOLDER);
@@ -227,8 +240,9 @@ static struct yk_tokenizer *open_files(const json_t *o, const char *folder)
 	char path[MAX_PATH], hex[17], gguf[MAX_PATH];
 	const char *want;
 	int64_t size;
-	if (yk_json_int(o, folder, "size", 1, INT32_MAX, &size) < 0 || yk_json_str(o, folder, "xxh64", &want) < 0 ||
-	    join(path, folder, FOLDER) < 0 || join(gguf, path, GGUF) < 0 || hash_of(path, hex) < 0)
+	if (yk_json_int(o, folder, "size", 1, INT32_MAX, &size) < 0 ||
+	    yk_json_str(o, folder, "xxh64", &want) < 0 || join(path, folder, FOLDER) < 0 ||
+	    join(gguf, path, GGUF) < 0 || hash_of(path, hex) < 0)
 		return NULL;
 	if (strcmp(hex, want)) {
 		yk_fail(YOKE_EFORMAT, "%s: the files have changed since the checkpoint was saved",
@@ -256,7 +270,9 @@ struct yk_tokenizer *yk_tokenizer_of_files(const char *source)
 	char beside[MAX_PATH], gguf[MAX_PATH];
 	if (join(beside, source, FOLDER) < 0 || join(gguf, beside, GGUF) < 0)
 		return NULL;
-	yoke_tokenizer *t = yoke_tokenizer_open(access(gguf, F_OK) == 0 ? gguf : is_folder(beside) ? beside : source);
+	yoke_tokenizer *t = yoke_tokenizer_open(access(gguf, F_OK) == 0 ? gguf :
+						is_folder(beside) ? beside :
+						source);
 	struct yk_tokenizer *made = t ? yk_tokenizer_published(t, yoke_tokenizer_size(t)) : NULL;
 	if (made)
 		yk_tokenizer_bare(made);

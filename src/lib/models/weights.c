@@ -42,11 +42,14 @@ static const char *without_prefix(const char *name)
 // Old files call the norms' weight and bias gamma and beta.
 static bool is_named(const char *full, const char *name)
 {
-	static const char *const ends[][2] = { { ".LayerNorm.weight", "gamma" }, { ".LayerNorm.bias", "beta" } };
+	static const char *const ends[][2] = { { ".LayerNorm.weight", "gamma" },
+					       { ".LayerNorm.bias", "beta" } };
 	if (!strcmp(full, name))
 		return true;
 	for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
-		const size_t layer = yk_ends_with(name, ends[i][0]) ? (size_t)(strrchr(name, '.') - name) + 1 : 0;
+		const size_t layer = yk_ends_with(name, ends[i][0]) ?
+					     (size_t)(strrchr(name, '.') - name) + 1 :
+					     0;
 		if (layer && !strncmp(full, name, layer) && !strcmp(full + layer, ends[i][1]))
 			return true;
 	}
@@ -59,10 +62,16 @@ static int find_in_set(struct yk_safetensors_set *s, const char *name, struct yk
 		const struct yk_safetensors_entry *x = s->part[i].entry;
 		if (!is_named(without_prefix(x->name), name))
 			continue;
-		*to = (struct yk_weight){ .path = s->part[i].file->path, .name = x->name, .rank = x->rank, .index = (size_t)i };
+		*to = (struct yk_weight){ .path = s->part[i].file->path,
+					  .name = x->name,
+					  .rank = x->rank,
+					  .index = (size_t)i };
 		if (x->rank > 4 || format_of(x->dtype, &to->format) < 0)
-			return yk_fail(YOKE_EDTYPE, "%s: tensor '%s' has the dtype %s and %d dims; weights are F32, F16, BF16 or F64 "
-				       "of at most 4 dims", to->path, x->name, yk_safetensors_dtype(x->dtype), x->rank);
+			return yk_fail(
+				YOKE_EDTYPE,
+				"%s: tensor '%s' has the dtype %s and %d dims; weights are F32, F16, BF16 or F64 "
+				"of at most 4 dims",
+				to->path, x->name, yk_safetensors_dtype(x->dtype), x->rank);
 		memcpy(to->dims, x->dims, (size_t)x->rank * sizeof *to->dims);
 		to->data = yk_safetensors_data(s->part[i].file, x);
 		return to->data ? 0 : yoke_error_code();
@@ -77,8 +86,12 @@ int yk_weights_find(struct yk_weights *w, const char *name, struct yk_weight *to
 	const struct yk_gguf_tensor *t = yk_gguf_tensor(&w->gguf, name);
 	if (!t)
 		return YOKE_ENOENT;
-	*to = (struct yk_weight){ .path = w->gguf.file[t->file].path, .name = t->name, .rank = t->rank, .format = t->format,
-				  .data = t->data, .index = (size_t)(t - w->gguf.tensor) };
+	*to = (struct yk_weight){ .path = w->gguf.file[t->file].path,
+				  .name = t->name,
+				  .rank = t->rank,
+				  .format = t->format,
+				  .data = t->data,
+				  .index = (size_t)(t - w->gguf.tensor) };
 	memcpy(to->dims, t->dims, sizeof to->dims);
 	return 0;
 }
@@ -101,7 +114,8 @@ bool yk_weights_stored(const struct yk_weights *w, size_t i, struct yk_weight_st
 	unsigned elements, bytes;
 	const int rank = t ? t->rank : x->rank;
 	const int64_t *dims = t ? t->dims : x->dims;
-	to->format = t ? yk_gguf_format_name(t->format, &elements, &bytes) : yk_safetensors_dtype(x->dtype);
+	to->format = t ? yk_gguf_format_name(t->format, &elements, &bytes) :
+			 yk_safetensors_dtype(x->dtype);
 	to->bytes = t ? t->bytes : x->bytes;
 	to->elements = 1;
 	for (int d = 0; d < rank; d++)
@@ -134,10 +148,12 @@ void yk_weights_forget(const void *at, uint64_t bytes)
 }
 
 // The bytes of tensor i, and a hash of what describes them.  NULL: an error.
-static const unsigned char *describe(const struct yk_weights *w, size_t i, const struct yk_weight_stored *x, uint64_t *hash)
+static const unsigned char *describe(const struct yk_weights *w, size_t i,
+				     const struct yk_weight_stored *x, uint64_t *hash)
 {
 	const struct yk_safetensors_part *part = w->is_gguf ? NULL : &w->set.part[i];
-	const void *data = w->is_gguf ? w->gguf.tensor[i].data : yk_safetensors_data(part->file, part->entry);
+	const void *data =
+		w->is_gguf ? w->gguf.tensor[i].data : yk_safetensors_data(part->file, part->entry);
 	const int64_t *dims = w->is_gguf ? w->gguf.tensor[i].dims : part->entry->dims;
 	const int rank = w->is_gguf ? w->gguf.tensor[i].rank : part->entry->rank;
 	const char *name = yk_weights_name(w, i);
@@ -196,7 +212,8 @@ int yk_weights_state(const struct yk_weights *w, uint64_t *to)
 		if (stat(path, &st) < 0)
 			return yk_fail(YOKE_EIO, "%s: %s", path, strerror(errno));
 		// any write sets the change time, also one that sets the modification time back
-		all = yk_hash((int64_t[]){ st.st_size, st.st_ctim.tv_sec, st.st_ctim.tv_nsec }, 24, all);
+		all = yk_hash((int64_t[]){ st.st_size, st.st_ctim.tv_sec, st.st_ctim.tv_nsec }, 24,
+			      all);
 	}
 	for (size_t i = 0; yk_weights_stored(w, i, &x); i++) {
 		const unsigned char *data = describe(w, i, &x, &hash);
@@ -247,9 +264,11 @@ int yk_weight_rows(const struct yk_weight *w, int64_t from, int64_t rows, float 
 	for (int i = 1; i < w->rank; i++)
 		row *= (size_t)w->dims[i];
 	if (elements > 1 && (w->rank < 2 || row % elements))
-		return yk_fail(YOKE_EDTYPE, "%s: tensor '%s': only matrices can have the format %s", w->path, w->name, format);
+		return yk_fail(YOKE_EDTYPE, "%s: tensor '%s': only matrices can have the format %s",
+			       w->path, w->name, format);
 	const size_t n = (size_t)rows * row;
-	const unsigned char *at = (const unsigned char *)w->data + (size_t)from * row / elements * bytes;
+	const unsigned char *at =
+		(const unsigned char *)w->data + (size_t)from * row / elements * bytes;
 	uint16_t half;
 	double wide;
 	switch (w->format) {
@@ -258,7 +277,8 @@ int yk_weight_rows(const struct yk_weight *w, int64_t from, int64_t rows, float 
 	case YK_GGUF_BF16:
 		for (size_t i = 0; i < n; i++) {
 			memcpy(&half, at + i * sizeof half, sizeof half);
-			to[i] = w->format == YK_GGUF_F16 ? yk_float_of_f16(half) : yk_float_of_bf16(half);
+			to[i] = w->format == YK_GGUF_F16 ? yk_float_of_f16(half) :
+							   yk_float_of_bf16(half);
 		}
 		return 0;
 	case YK_GGUF_F64:
@@ -268,7 +288,10 @@ int yk_weight_rows(const struct yk_weight *w, int64_t from, int64_t rows, float 
 		}
 		return 0;
 	default:
-		return yk_gguf_to_f32(w->format, at, n, to) ? 0 :
-		       yk_fail(YOKE_EDTYPE, "%s: tensor '%s': weights of format %s cannot be read", w->path, w->name, format);
+		return yk_gguf_to_f32(w->format, at, n, to) ?
+			       0 :
+			       yk_fail(YOKE_EDTYPE,
+				       "%s: tensor '%s': weights of format %s cannot be read",
+				       w->path, w->name, format);
 	}
 }

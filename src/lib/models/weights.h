@@ -9,8 +9,8 @@
 #include "formats/safetensors_set.h"
 #include "models/family.h"
 
-// Either kind of files: a GGUF file, or a folder's safetensors.  The files stay mapped until the last
-// user releases them: who opened them, and each tensor on their memory.
+// Either kind of files: a GGUF file, or a folder's safetensors.  The files stay mapped until the
+// last user releases them: who opened them, and each tensor on their memory.
 struct yk_weights {
 	int users;
 	bool is_gguf;
@@ -43,9 +43,9 @@ bool yk_weights_stored(const struct yk_weights *, size_t i, struct yk_weight_sto
 uint64_t yk_weights_elements(const struct yk_weights *);
 // A checksum of all tensors, with names, formats and shapes.
 int yk_weights_hash(const struct yk_weights *, uint64_t *to);
-// A checksum that costs little whatever the size: the size and change time of each file, and of each
-// tensor name, format, shape and a sample of its bytes.  If it is the same as before, no file was written
-// in between; a copy of a file has another one.
+// A checksum that costs little whatever the size: the size and change time of each file, and of
+// each tensor name, format, shape and a sample of its bytes.  If it is the same as before, no file
+// was written in between; a copy of a file has another one.
 int yk_weights_state(const struct yk_weights *, uint64_t *to);
 // Gives the memory of mapped bytes back, which are read from the file again when they are used.
 void yk_weights_forget(const void *at, uint64_t bytes);
@@ -63,8 +63,8 @@ struct yk_weight_spec {
 	int rank;
 	int64_t dims[2];
 };
-// The rows of a file's tensor that are a parameter's values, and how the file differs from the decoder's
-// layout.
+// The rows of a file's tensor that are a parameter's values, and how the file differs from the
+// decoder's layout.
 struct yk_weight_source {
 	struct yk_weight weight;
 	int64_t dims[2], rows; // of the parameter; rows: of the whole tensor
@@ -75,12 +75,13 @@ struct yk_weight_source {
 	bool offset;           // and the weight less 1
 };
 // Finds a parameter.  1: it is missing or has another shape, which is written to `problems`.
-int yk_weight_source(struct yk_weights *, const struct yk_family *, const struct yk_model_shape *, const struct yk_weight_spec *,
-		     struct yk_weight_source *to, FILE *problems);
-// Reads rows from .. from + rows - 1 of a parameter, or elements of a vector, in the decoder's layout.
+int yk_weight_source(struct yk_weights *, const struct yk_family *, const struct yk_model_shape *,
+		     const struct yk_weight_spec *, struct yk_weight_source *to, FILE *problems);
+// Reads rows from .. from + rows - 1 of a parameter, or elements of a vector, in the decoder's
+// layout.
 int yk_weight_source_rows(const struct yk_weight_source *, int64_t from, int64_t rows, float *to);
-// The row of the file's tensor, or the element of its vector, that is row r of a parameter that is not
-// transposed.
+// The row of the file's tensor, or the element of its vector, that is row r of a parameter that is
+// not transposed.
 int64_t yk_weight_source_row(const struct yk_weight_source *, int64_t r);
 // The rows of each layer in a tensor that several layers of a block may share.
 struct yk_shared_rows {
@@ -89,17 +90,21 @@ struct yk_shared_rows {
 	int64_t all;
 };
 // rows: of the parameter, which counts if the tensor has no other.
-void yk_weight_shared_rows(const struct yk_model_shape *, const struct yk_weight_location *, int64_t rows, struct yk_shared_rows *);
+void yk_weight_shared_rows(const struct yk_model_shape *, const struct yk_weight_location *,
+			   int64_t rows, struct yk_shared_rows *);
 
-// Formats in which a model's matrices can be held: as in the file if an op computes with them (others
-// become F16); F32, as variables that can be trained; or another format that yoke_quantize writes,
-// and F16 where its blocks do not divide the rows.  Vectors and learned positions are always F32.
+// Formats in which a model's matrices can be held: as in the file if an op computes with them
+// (others become F16); F32, as variables that can be trained; or another format that yoke_quantize
+// writes, and F16 where its blocks do not divide the rows.  Vectors and learned positions are
+// always F32.
 enum { YK_WEIGHTS_AS_PUBLISHED = -1 };
 // Sets a deferred parameter of a list to a tensor with the values of a source.  ERANGE: values that
 // the format does not have.
-int yk_weight_hold(struct yk_weights *, const struct yk_weight_source *, int format, struct yk_parameters *, int i);
-// Sets a network's deferred parameters from the files.  Errors list all tensors that are missing, that
-// have another shape than in the configuration, and those that are no parameter of the network.
+int yk_weight_hold(struct yk_weights *, const struct yk_weight_source *, int format,
+		   struct yk_parameters *, int i);
+// Sets a network's deferred parameters from the files.  Errors list all tensors that are missing,
+// that have another shape than in the configuration, and those that are no parameter of the
+// network.
 int yk_weights_load(struct yk_weights *, const struct yk_family *, int format, struct yk_network *);
 
 #endif

@@ -18,16 +18,20 @@ struct conv {
 	struct yoke_conv_options how;
 };
 
-static int conv_forward(yoke_module *m, void *state, int n, yoke_tensor *const *in, int k, yoke_tensor **out)
+static int conv_forward(yoke_module *m, void *state, int n, yoke_tensor *const *in, int k,
+			yoke_tensor **out)
 {
 	const struct conv *c = state;
 	int err = yk_layer_one(m, n, k);
 	if (err)
 		return err;
 	yoke_tensor *w = m->own[0].tensor;
-	out[0] = m->class == &yk_conv_class ? yoke_conv(in[0], w, &c->how) : yoke_conv_transposed(in[0], w, &c->how);
+	out[0] = m->class == &yk_conv_class ? yoke_conv(in[0], w, &c->how) :
+					      yoke_conv_transposed(in[0], w, &c->how);
 	if (m->n > 1)
-		out[0] = yoke_add(out[0], yk_by_channel(w, m->own[1].tensor)); // as w, but for a missing batch
+		out[0] = yoke_add(
+			out[0],
+			yk_by_channel(w, m->own[1].tensor)); // as w, but for a missing batch
 	return 0;
 }
 
@@ -35,7 +39,10 @@ const struct yoke_module_class yk_conv_class = {
 	.size = sizeof yk_conv_class, .name = "conv", .forward = conv_forward, .release = free,
 };
 const struct yoke_module_class yk_conv_transposed_class = {
-	.size = sizeof yk_conv_transposed_class, .name = "conv_transposed", .forward = conv_forward, .release = free,
+	.size = sizeof yk_conv_transposed_class,
+	.name = "conv_transposed",
+	.forward = conv_forward,
+	.release = free,
 };
 
 int64_t yk_conv_groups(const yoke_module *m)
@@ -44,20 +51,25 @@ int64_t yk_conv_groups(const yoke_module *m)
 	return c->how.groups;
 }
 
-static yoke_module *conv_new(const struct yoke_module_class *class, int axes, int64_t in, int64_t out, const int64_t *kernel,
+static yoke_module *conv_new(const struct yoke_module_class *class, int axes, int64_t in,
+			     int64_t out, const int64_t *kernel,
 			     const struct yoke_conv_options *options, int bias)
 {
 	struct conv c = { 0 };
-	if (options && yk_sized_read(&c.how, sizeof c.how, options, class->name, "yoke_conv_options"))
+	if (options &&
+	    yk_sized_read(&c.how, sizeof c.how, options, class->name, "yoke_conv_options"))
 		return NULL;
 	c.how.size = sizeof c.how;
 	c.how.groups = c.how.groups ? c.how.groups : 1;
 	const int64_t groups = c.how.groups;
 	const bool transposed = class == &yk_conv_transposed_class;
-	bool good = yk_layer_size(class->name, "in", in) && yk_layer_size(class->name, "out", out) &&
-		    yk_layer_size(class->name, "groups", groups) && !yk_require_as(kernel, class->name, "kernel");
+	bool good = yk_layer_size(class->name, "in", in) &&
+		    yk_layer_size(class->name, "out", out) &&
+		    yk_layer_size(class->name, "groups", groups) &&
+		    !yk_require_as(kernel, class->name, "kernel");
 	if (good && (axes < 1 || axes > MAX_AXES || in % groups || out % groups)) {
-		yk_fail(YOKE_EINVAL, "%s: 1 to 3 axes, not %d, and groups that divide in %lld and out %lld, not %lld",
+		yk_fail(YOKE_EINVAL,
+			"%s: 1 to 3 axes, not %d, and groups that divide in %lld and out %lld, not %lld",
 			class->name, axes, (long long)in, (long long)out, (long long)groups);
 		return NULL;
 	}
@@ -71,12 +83,16 @@ static yoke_module *conv_new(const struct yoke_module_class *class, int axes, in
 		fan *= (double)(dims[2 + i] = kernel[i]);
 	yoke_module *m = yk_layer_new(class, &c, sizeof c);
 	const double bound = 1 / sqrt(fan);
-	return yk_layer_done(m, m && yoke_module_parameter(m, "weight", yoke_f32, 2 + axes, dims, YOKE_FIRST_UNIFORM, bound) &&
-			     (!bias || yoke_module_parameter(m, "bias", yoke_f32, 1, &out, YOKE_FIRST_UNIFORM, bound)));
+	return yk_layer_done(m,
+			     m &&
+				     yoke_module_parameter(m, "weight", yoke_f32, 2 + axes, dims,
+							   YOKE_FIRST_UNIFORM, bound) &&
+				     (!bias || yoke_module_parameter(m, "bias", yoke_f32, 1, &out,
+								     YOKE_FIRST_UNIFORM, bound)));
 }
 
-yoke_module *yoke_nn_conv(int axes, int64_t in, int64_t out, const int64_t *kernel, const struct yoke_conv_options *options,
-			  int bias)
+yoke_module *yoke_nn_conv(int axes, int64_t in, int64_t out, const int64_t *kernel,
+			  const struct yoke_conv_options *options, int bias)
 {
 	return conv_new(&yk_conv_class, axes, in, out, kernel, options, bias);
 }
@@ -94,7 +110,8 @@ struct pool {
 	yoke_tensor *(*fn)(yoke_tensor *, const struct yoke_pool_options *);
 };
 
-static int pool_forward(yoke_module *m, void *state, int n, yoke_tensor *const *in, int k, yoke_tensor **out)
+static int pool_forward(yoke_module *m, void *state, int n, yoke_tensor *const *in, int k,
+			yoke_tensor **out)
 {
 	const struct pool *p = state;
 	int err = yk_layer_one(m, n, k);
@@ -133,13 +150,15 @@ struct sized {
 	yoke_tensor *(*fn)(yoke_tensor *, const int64_t *to);
 };
 
-static int sized_forward(yoke_module *m, void *state, int n, yoke_tensor *const *in, int k, yoke_tensor **out)
+static int sized_forward(yoke_module *m, void *state, int n, yoke_tensor *const *in, int k,
+			 yoke_tensor **out)
 {
 	const struct sized *s = state;
 	int err = yk_layer_one(m, n, k);
 	const int rank = yoke_rank(in[0]);
 	if (!err && rank != 2 + s->axes && rank != 1 + s->axes)
-		err = yk_fail(YOKE_ESHAPE, "%s: x has %d axes, not [B,C] or [C] and %d more", m->class->name, rank, s->axes);
+		err = yk_fail(YOKE_ESHAPE, "%s: x has %d axes, not [B,C] or [C] and %d more",
+			      m->class->name, rank, s->axes);
 	if (err)
 		return err;
 	const bool single = rank == 1 + s->axes; // no batch
@@ -154,7 +173,8 @@ static int sized_forward(yoke_module *m, void *state, int n, yoke_tensor *const 
 	return 0;
 }
 
-static yoke_module *sized_new(int axes, const int64_t *to, yoke_tensor *(*fn)(yoke_tensor *, const int64_t *))
+static yoke_module *sized_new(int axes, const int64_t *to,
+			      yoke_tensor *(*fn)(yoke_tensor *, const int64_t *))
 {
 	static const struct yoke_module_class class = {
 		.size = sizeof class, .name = "to_size", .forward = sized_forward, .release = free,
@@ -197,7 +217,8 @@ yoke_module *yoke_nn_resize(int axes, const int64_t *to, int bilinear)
 	return sized_new(axes, to, bilinear ? smooth : nearest);
 }
 
-static int flatten_forward(yoke_module *m, void *state, int n, yoke_tensor *const *in, int k, yoke_tensor **out)
+static int flatten_forward(yoke_module *m, void *state, int n, yoke_tensor *const *in, int k,
+			   yoke_tensor **out)
 {
 	(void)state;
 	int err = yk_layer_one(m, n, k);

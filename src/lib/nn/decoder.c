@@ -28,18 +28,26 @@ static int check_rope(const struct yk_decoder *d, const struct yk_rope *r, const
 	if (d->learned_positions)
 		return 0;
 	if (!(r->magnitude >= 0 && r->magnitude < 1e3))
-		return yk_fail(YOKE_EINVAL, "%s: cosine and sine times %g; must be from 0 to 1000", which, r->magnitude);
+		return yk_fail(YOKE_EINVAL, "%s: cosine and sine times %g; must be from 0 to 1000",
+			       which, r->magnitude);
 	if (!(r->base > 1) || isinf(r->base) || d->head_dim % 2 ||
 	    d->head_dim > 2 * YK_ROPE_COLUMNS)
-		return yk_fail(YOKE_EINVAL, "%s: base %g with heads of %" PRId64 " columns; the base must be above 1, and the columns "
-			       "an even number of at most %d", which, r->base, d->head_dim, 2 * YK_ROPE_COLUMNS);
-	const bool scaled = r->scaling == YK_ROPE_LINEAR || r->scaling == YK_ROPE_LLAMA3 || r->scaling == YK_ROPE_YARN;
+		return yk_fail(YOKE_EINVAL,
+			       "%s: base %g with heads of %" PRId64
+			       " columns; the base must be above 1, and the columns "
+			       "an even number of at most %d",
+			       which, r->base, d->head_dim, 2 * YK_ROPE_COLUMNS);
+	const bool scaled = r->scaling == YK_ROPE_LINEAR || r->scaling == YK_ROPE_LLAMA3 ||
+			    r->scaling == YK_ROPE_YARN;
 	if (scaled && (!(r->factor > 0) || isinf(r->factor)))
 		return yk_fail(YOKE_EINVAL, "%s: factor %g must be positive and finite", which,
 			       r->factor);
-	if (scaled && r->scaling != YK_ROPE_LINEAR && !(r->original > 0 && r->high > r->low && r->low > 0))
-		return yk_fail(YOKE_EINVAL, "%s: original context %g, low %g, high %g: must be positive, and high above low", which,
-			       r->original, r->low, r->high);
+	if (scaled && r->scaling != YK_ROPE_LINEAR &&
+	    !(r->original > 0 && r->high > r->low && r->low > 0))
+		return yk_fail(
+			YOKE_EINVAL,
+			"%s: original context %g, low %g, high %g: must be positive, and high above low",
+			which, r->original, r->low, r->high);
 	for (int64_t i = 0; r->scaling == YK_ROPE_DIVIDED && i < d->head_dim / 2; i++)
 		if (!(r->divisor[i] > 0) || isinf(r->divisor[i]))
 			return yk_fail(YOKE_EINVAL,
@@ -54,20 +62,34 @@ static int check(const struct yk_model_shape *s)
 	const struct yk_decoder *d = &s->decoder;
 	const int64_t limit = INT64_C(1) << 24;
 	if (d->kv_heads < 1 || s->heads % d->kv_heads)
-		return yk_fail(YOKE_EINVAL, "%" PRId64 " heads of keys and values do not divide %" PRId64 " heads", d->kv_heads, s->heads);
+		return yk_fail(YOKE_EINVAL,
+			       "%" PRId64 " heads of keys and values do not divide %" PRId64
+			       " heads",
+			       d->kv_heads, s->heads);
 	if (d->head_dim < 1 || d->head_dim > 4096 || d->hidden < 1 || d->hidden > limit)
-		return yk_fail(YOKE_EINVAL, "heads of %" PRId64 " columns, mlp of width %" PRId64 ": out of bounds", d->head_dim, d->hidden);
+		return yk_fail(YOKE_EINVAL,
+			       "heads of %" PRId64 " columns, mlp of width %" PRId64
+			       ": out of bounds",
+			       d->head_dim, d->hidden);
 	const double sum =
 		d->norm_eps + d->embed_scale + d->attention_scale + d->attention_cap + d->logit_cap;
 	if (!isfinite(sum) || !(d->norm_eps >= 0) || !(d->embed_scale > 0) ||
 	    !(d->attention_scale > 0) || !(d->attention_cap >= 0) || !(d->logit_cap >= 0))
-		return yk_fail(YOKE_EINVAL, "norm_eps %g, embed_scale %g, attention_scale %g, caps %g and %g: out of bounds", d->norm_eps,
-			       d->embed_scale, d->attention_scale, d->attention_cap, d->logit_cap);
+		return yk_fail(
+			YOKE_EINVAL,
+			"norm_eps %g, embed_scale %g, attention_scale %g, caps %g and %g: out of bounds",
+			d->norm_eps, d->embed_scale, d->attention_scale, d->attention_cap,
+			d->logit_cap);
 	if (s->context > d->positions)
-		return yk_fail(YOKE_EINVAL, "context=%" PRId64 " is more than the %" PRId64 " tokens that the model was made for",
+		return yk_fail(YOKE_EINVAL,
+			       "context=%" PRId64 " is more than the %" PRId64
+			       " tokens that the model was made for",
 			       s->context, d->positions);
 	if (d->window < 0 || d->window_period < 0)
-		return yk_fail(YOKE_EINVAL, "window %" PRId64 " of every %" PRId64 " layers: must not be negative", d->window, d->window_period);
+		return yk_fail(YOKE_EINVAL,
+			       "window %" PRId64 " of every %" PRId64
+			       " layers: must not be negative",
+			       d->window, d->window_period);
 	const int e = check_rope(d, &d->rope, "rope");
 	return e || !d->window ? e : check_rope(d, &d->rope_local, "rope of layers with a window");
 }
@@ -84,10 +106,12 @@ static int layers(const struct yk_model_shape *s, yoke_module *to)
 	if (!e)
 		e = yoke_module_child(to, "norm", yk_decoder_norm(d, s->embed));
 	if (!e)
-		e = yoke_module_child(to, "head", d->tied ? yk_nn_linear_tied(yoke_module_at(to, EMBED)) :
-							    yk_nn_linear(true, s->embed, s->vocab, false));
+		e = yoke_module_child(to, "head",
+				      d->tied ? yk_nn_linear_tied(yoke_module_at(to, EMBED)) :
+						yk_nn_linear(true, s->embed, s->vocab, false));
 	if (!e && d->learned_positions)
-		e = yoke_module_child(to, "positions", yk_nn_embedding(true, d->positions, s->embed));
+		e = yoke_module_child(to, "positions",
+				      yk_nn_embedding(true, d->positions, s->embed));
 	return e;
 }
 
@@ -95,19 +119,24 @@ static int layers(const struct yk_model_shape *s, yoke_module *to)
 static void first(const struct yk_model_shape *s, const char *name, struct yk_parameter *to)
 {
 	const double deviation = 0.02, residual = deviation / sqrt(2 * (double)s->layers);
-	const char *norms[] = { "norm.weight", "norm1.weight", "norm2.weight", "post1.weight", "post2.weight" };
+	const char *norms[] = { "norm.weight", "norm1.weight", "norm2.weight", "post1.weight",
+				"post2.weight" };
 	for (size_t i = 0; i < sizeof norms / sizeof *norms; i++)
 		to->value = to->value != 0 || yk_ends_with(name, norms[i]);
 	if (to->value != 0 || yk_ends_with(name, ".bias"))
 		return;
 	to->decay = true;
-	to->deviation = yk_ends_with(name, "attn.out.weight") || yk_ends_with(name, "mlp.down.weight") ? residual : deviation;
+	to->deviation =
+		yk_ends_with(name, "attn.out.weight") || yk_ends_with(name, "mlp.down.weight") ?
+			residual :
+			deviation;
 }
 
 // Elements kept per token: the logits, and in each block the inputs of its products.
 static double kept(const struct yk_model_shape *s)
 {
-	return (double)s->vocab + (3 * (double)s->embed + (double)s->decoder.hidden) * (double)s->layers;
+	return (double)s->vocab +
+	       (3 * (double)s->embed + (double)s->decoder.hidden) * (double)s->layers;
 }
 
 // ---- forward ----
@@ -124,7 +153,8 @@ static yoke_tensor *position_of(int64_t t, yoke_tensor *at, yoke_tensor *packed)
 }
 
 // cosine and sine [N,D/2] of positions [N,1]
-static void add_rope(const struct yk_rope *r, int64_t head_dim, yoke_tensor *position, struct yk_decoder_view *to)
+static void add_rope(const struct yk_rope *r, int64_t head_dim, yoke_tensor *position,
+		     struct yk_decoder_view *to)
 {
 	const int64_t half[] = { 1, head_dim / 2 };
 	float frequency[YK_ROPE_COLUMNS];
@@ -142,23 +172,26 @@ static void add_rope(const struct yk_rope *r, int64_t head_dim, yoke_tensor *pos
 
 // bool [1|B,1,T,S]: may query t see key s? Not if the key is later or, with a window, too early, or
 // if it belongs to another text than the query (`packed` [B,T]; NULL: there is one text).
-static yoke_tensor *visible(int64_t t, int64_t s, yoke_tensor *at, int64_t window, yoke_tensor *packed)
+static yoke_tensor *visible(int64_t t, int64_t s, yoke_tensor *at, int64_t window,
+			    yoke_tensor *packed)
 {
 	const int64_t dims[] = { 1, 1, t, s };
-	yoke_tensor *query = yoke_iota(yoke_i32, 4, dims, 2), *key = yoke_iota(yoke_i32, 4, dims, 3);
+	yoke_tensor *query = yoke_iota(yoke_i32, 4, dims, 2),
+		    *key = yoke_iota(yoke_i32, 4, dims, 3);
 	if (at)
 		query = yoke_add(query, at);
 	yoke_tensor *ok = yoke_le(key, query), *before = yoke_sub(query, key);
 	if (window)
 		ok = yoke_and(ok, yoke_lt(before, yoke_const((double)window)));
 	if (packed)
-		ok = yoke_and(ok, yoke_le(before, yoke_reshape(packed, 4, (int64_t[]){ -1, 1, t, 1 })));
+		ok = yoke_and(ok,
+			      yoke_le(before, yoke_reshape(packed, 4, (int64_t[]){ -1, 1, t, 1 })));
 	return ok;
 }
 
 // s: keys that attention reads, t without a cache.
-static struct yk_decoder_positions positions(const struct yk_decoder *d, int64_t t, int64_t s, const struct yk_network_cache *c,
-					     yoke_tensor *packed)
+static struct yk_decoder_positions positions(const struct yk_decoder *d, int64_t t, int64_t s,
+					     const struct yk_network_cache *c, yoke_tensor *packed)
 {
 	struct yk_decoder_positions p = { .at = c ? c->at : NULL, .seen = c ? c->seen : NULL };
 	yoke_tensor *position = position_of(t, p.at, packed);
@@ -173,7 +206,8 @@ static struct yk_decoder_positions positions(const struct yk_decoder *d, int64_t
 }
 
 // The same for a step over a paged cache; attention itself hides the other tokens.
-static struct yk_decoder_positions paged_positions(const struct yk_decoder *d, const struct yk_network_step *step)
+static struct yk_decoder_positions paged_positions(const struct yk_decoder *d,
+						   const struct yk_network_step *step)
 {
 	struct yk_decoder_positions p = { .step = step };
 	yoke_tensor *position = position_of(0, NULL, step->pos);
@@ -185,7 +219,8 @@ static struct yk_decoder_positions paged_positions(const struct yk_decoder *d, c
 
 // Learned positions [1|B,T,E]: of the first T tokens, of the caches' next tokens, or as given in
 // `packed`.
-static yoke_tensor *learned(const struct yk_network *n, struct yk_network_cache *const *c, yoke_tensor *packed, int64_t b, int64_t t)
+static yoke_tensor *learned(const struct yk_network *n, struct yk_network_cache *const *c,
+			    yoke_tensor *packed, int64_t b, int64_t t)
 {
 	const int64_t size[] = { t, n->shape.embed }, row[] = { 1, t, n->shape.embed };
 	yoke_module *layer = yk_network_layer(n, BLOCKS + n->shape.layers + POSITIONS);
@@ -195,12 +230,15 @@ static yoke_tensor *learned(const struct yk_network *n, struct yk_network_cache 
 	if (!c)
 		return yoke_slice(table, 0, 0, t, 1);
 	for (int64_t r = 0; r < b; r++)
-		added[r] = yoke_reshape(yoke_slice_at(table, (yoke_tensor *[]){ c[r]->at, YOKE_NONE }, size), 3, row);
+		added[r] = yoke_reshape(
+			yoke_slice_at(table, (yoke_tensor *[]){ c[r]->at, YOKE_NONE }, size), 3,
+			row);
 	return b == 1 ? added[0] : yoke_concat((int)b, added, 0);
 }
 
 // ids [B,T] -> [B,T,E]
-static yoke_tensor *embedded(const struct yk_network *n, struct yk_network_cache *const *c, yoke_tensor *packed, yoke_tensor *ids)
+static yoke_tensor *embedded(const struct yk_network *n, struct yk_network_cache *const *c,
+			     yoke_tensor *packed, yoke_tensor *ids)
 {
 	const struct yk_decoder *d = &n->shape.decoder;
 	yoke_scope *s = yoke_scope_begin("embed");
@@ -215,18 +253,21 @@ static yoke_tensor *embedded(const struct yk_network *n, struct yk_network_cache
 }
 
 // Passes x [B,T,E] through the blocks and the norm.
-static yoke_tensor *blocks(const struct yk_network *n, struct yk_network_cache *const *c, yoke_tensor *packed, yoke_tensor *x,
-			   double dropout)
+static yoke_tensor *blocks(const struct yk_network *n, struct yk_network_cache *const *c,
+			   yoke_tensor *packed, yoke_tensor *x, double dropout)
 {
 	struct yk_decoder_positions p[YK_SEQUENCES];
 	struct yk_decoder_kv kv[YK_SEQUENCES] = { 0 };
 	const int64_t rows = c ? yoke_dim(x, 0) : 1, t = yoke_dim(x, 1);
 	for (int64_t r = 0; r < rows; r++)
-		p[r] = positions(&n->shape.decoder, t, c ? c[r]->capacity : t, c ? c[r] : NULL, packed);
+		p[r] = positions(&n->shape.decoder, t, c ? c[r]->capacity : t, c ? c[r] : NULL,
+				 packed);
 	for (int64_t i = 0; i < n->shape.layers; i++) {
 		for (int64_t r = 0; c && r < rows; r++)
-			kv[r] = (struct yk_decoder_kv){ c[r]->state.var[2 * i], c[r]->state.var[2 * i + 1] };
-		x = yk_decoder_block_forward(yk_network_layer(n, BLOCKS + i), &n->shape.decoder, i, p, c ? kv : NULL, x, dropout);
+			kv[r] = (struct yk_decoder_kv){ c[r]->state.var[2 * i],
+							c[r]->state.var[2 * i + 1] };
+		x = yk_decoder_block_forward(yk_network_layer(n, BLOCKS + i), &n->shape.decoder, i,
+					     p, c ? kv : NULL, x, dropout);
 	}
 	return yoke_call(yk_network_layer(n, BLOCKS + n->shape.layers + NORM), x);
 }
@@ -237,10 +278,12 @@ static yoke_tensor *forward(const struct yk_network *n, yoke_tensor *ids, double
 	return blocks(n, NULL, NULL, yoke_dropout(embedded(n, NULL, NULL, ids), dropout), dropout);
 }
 
-static yoke_tensor *packed(const struct yk_network *n, yoke_tensor *ids, yoke_tensor *positions, double dropout)
+static yoke_tensor *packed(const struct yk_network *n, yoke_tensor *ids, yoke_tensor *positions,
+			   double dropout)
 {
 	yk_network_refresh(n);
-	return blocks(n, NULL, positions, yoke_dropout(embedded(n, NULL, positions, ids), dropout), dropout);
+	return blocks(n, NULL, positions, yoke_dropout(embedded(n, NULL, positions, ids), dropout),
+		      dropout);
 }
 
 static yoke_tensor *logits(const struct yk_network *n, yoke_tensor *hidden)
@@ -261,7 +304,8 @@ static void state(const struct yk_model_shape *s, struct yk_parameters *to)
 	}
 }
 
-static yoke_tensor *extend(const struct yk_network *n, struct yk_network_cache *const *c, yoke_tensor *ids)
+static yoke_tensor *extend(const struct yk_network *n, struct yk_network_cache *const *c,
+			   yoke_tensor *ids)
 {
 	yk_network_refresh(n);
 	return blocks(n, c, NULL, embedded(n, c, NULL, ids), 0);
@@ -277,7 +321,8 @@ static void pages(const struct yk_model_shape *s, int64_t count, struct yk_param
 	}
 }
 
-static yoke_tensor *step(const struct yk_network *n, const struct yk_parameters *cache, const struct yk_network_step *s)
+static yoke_tensor *step(const struct yk_network *n, const struct yk_parameters *cache,
+			 const struct yk_network_step *s)
 {
 	const struct yk_decoder *d = &n->shape.decoder;
 	yk_network_refresh(n);
@@ -301,8 +346,21 @@ static int parse(const json_t *o, const char *what, struct yk_model_shape *to)
 }
 
 const struct yk_model yk_model_decoder = {
-	.name = "decoder", .sizes = YK_HAS(layers) | YK_HAS(heads) | YK_HAS(embed),
-	.describe = describe, .parse = parse, .check = check, .layers = layers, .first = first, .kept = kept, .before = BLOCKS,
-	.forward = forward, .packed = packed, .logits = logits, .loss = yk_network_loss,
-	.state = state, .extend = extend, .pages = pages, .step = step,
+	.name = "decoder",
+	.sizes = YK_HAS(layers) | YK_HAS(heads) | YK_HAS(embed),
+	.describe = describe,
+	.parse = parse,
+	.check = check,
+	.layers = layers,
+	.first = first,
+	.kept = kept,
+	.before = BLOCKS,
+	.forward = forward,
+	.packed = packed,
+	.logits = logits,
+	.loss = yk_network_loss,
+	.state = state,
+	.extend = extend,
+	.pages = pages,
+	.step = step,
 };

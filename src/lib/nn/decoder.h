@@ -39,8 +39,10 @@ struct yk_decoder_kv {
 yoke_module *yk_decoder_block(const struct yk_decoder *, int64_t width, int64_t heads);
 // Records block i: x [B,T,width] -> [B,T,width]. Without a cache, p and kv describe all rows; with
 // one, they have an element for each row. dropout applies to the output of both halves.
-yoke_tensor *yk_decoder_block_forward(yoke_module *, const struct yk_decoder *, int64_t i, const struct yk_decoder_positions *p,
-				      const struct yk_decoder_kv *kv, yoke_tensor *x, double dropout);
+yoke_tensor *yk_decoder_block_forward(yoke_module *, const struct yk_decoder *, int64_t i,
+				      const struct yk_decoder_positions *p,
+				      const struct yk_decoder_kv *kv, yoke_tensor *x,
+				      double dropout);
 // A norm of this decoder over the last axis, with declared parameters.
 yoke_module *yk_decoder_norm(const struct yk_decoder *, int64_t width);
 

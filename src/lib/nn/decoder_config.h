@@ -9,7 +9,13 @@
 
 // How the frequencies of rotary position embeddings are changed for contexts longer than the
 // pretraining context.
-enum yk_rope_scaling { YK_ROPE_PLAIN, YK_ROPE_LINEAR, YK_ROPE_LLAMA3, YK_ROPE_YARN, YK_ROPE_DIVIDED };
+enum yk_rope_scaling {
+	YK_ROPE_PLAIN,
+	YK_ROPE_LINEAR,
+	YK_ROPE_LLAMA3,
+	YK_ROPE_YARN,
+	YK_ROPE_DIVIDED
+};
 enum { YK_ROPE_COLUMNS = 256 }; // max pairs of columns in a head
 struct yk_rope {
 	double base; // 0: no rotary embedding

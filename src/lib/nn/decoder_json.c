@@ -19,26 +19,34 @@ struct member {
 #define R(name) { #name, REAL, offsetof(struct yk_decoder, name) }
 #define B(name) { #name, BOOL, offsetof(struct yk_decoder, name) }
 static const struct member of_decoder[] = {
-	I(positions), I(kv_heads), I(head_dim), I(hidden), R(norm_eps), B(layer_norm), B(post_norm), B(qk_norm), B(qkv_bias),
-	B(out_bias), B(mlp_bias), B(gated), B(tied), B(learned_positions), R(embed_scale), R(attention_scale), R(attention_cap),
-	R(logit_cap), I(window), I(window_period),
+	I(positions),     I(kv_heads),          I(head_dim),    I(hidden),
+	R(norm_eps),      B(layer_norm),        B(post_norm),   B(qk_norm),
+	B(qkv_bias),      B(out_bias),          B(mlp_bias),    B(gated),
+	B(tied),          B(learned_positions), R(embed_scale), R(attention_scale),
+	R(attention_cap), R(logit_cap),         I(window),      I(window_period),
 };
 #undef I
 #undef R
 #undef B
 #define R(name) { #name, REAL, offsetof(struct yk_rope, name) }
-static const struct member of_rope[] = { R(base), R(factor), R(low), R(high), R(original), R(magnitude) };
+static const struct member of_rope[] = { R(base), R(factor),   R(low),
+					 R(high), R(original), R(magnitude) };
 #undef R
 enum { DECODER = sizeof of_decoder / sizeof *of_decoder, ROPE = sizeof of_rope / sizeof *of_rope };
 
 static const char *const activations[] = {
-	[YK_DECODER_SILU] = "silu", [YK_DECODER_GELU_TANH] = "gelu_tanh", [YK_DECODER_GELU] = "gelu",
+	[YK_DECODER_SILU] = "silu",
+	[YK_DECODER_GELU_TANH] = "gelu_tanh",
+	[YK_DECODER_GELU] = "gelu",
 };
 static const char *const scalings[] = {
-	[YK_ROPE_PLAIN] = "none", [YK_ROPE_LINEAR] = "linear", [YK_ROPE_LLAMA3] = "llama3", [YK_ROPE_YARN] = "yarn",
-	[YK_ROPE_DIVIDED] = "divided",
+	[YK_ROPE_PLAIN] = "none", [YK_ROPE_LINEAR] = "linear",   [YK_ROPE_LLAMA3] = "llama3",
+	[YK_ROPE_YARN] = "yarn",  [YK_ROPE_DIVIDED] = "divided",
 };
-enum { ACTIVATIONS = sizeof activations / sizeof *activations, SCALINGS = sizeof scalings / sizeof *scalings };
+enum {
+	ACTIVATIONS = sizeof activations / sizeof *activations,
+	SCALINGS = sizeof scalings / sizeof *scalings
+};
 
 // ---- writing ----
 
@@ -48,7 +56,8 @@ static int write_members(const struct member *m, int n, const void *from, json_t
 	for (int i = 0; i < n; i++) {
 		const char *at = (const char *)from + m[i].at;
 		json_t *v = m[i].type == BOOL ? json_boolean(*(const bool *)at) :
-			    m[i].type == REAL ? json_real(*(const double *)at) : json_integer(*(const int64_t *)at);
+			    m[i].type == REAL ? json_real(*(const double *)at) :
+						json_integer(*(const int64_t *)at);
 		bad |= json_object_set_new(to, m[i].name, v);
 	}
 	return bad;
@@ -85,7 +94,8 @@ static int write_full(const struct yk_decoder *d, json_t *to)
 
 int yk_decoder_describe(const struct yk_decoder *d, json_t *to)
 {
-	json_t *o = json_pack("{s:s, s:s}", "family", d->family, "activation", activations[d->activation]);
+	json_t *o = json_pack("{s:s, s:s}", "family", d->family, "activation",
+			      activations[d->activation]);
 	int bad = !o || write_members(of_decoder, DECODER, d, o);
 	bad = bad || write_full(d, o);
 	bad |= json_object_set_new(o, "rope", rope_json(&d->rope, d->head_dim));
@@ -104,19 +114,22 @@ static int read_members(const struct member *m, int n, const json_t *o, const ch
 		char *at = (char *)to + m[i].at;
 		const json_t *v = json_object_get(o, m[i].name);
 		if (m[i].type == INT)
-			e = yk_json_int(o, what, m[i].name, 0, INT64_C(1) << 31, (int64_t *)(void *)at);
+			e = yk_json_int(o, what, m[i].name, 0, INT64_C(1) << 31,
+					(int64_t *)(void *)at);
 		else if (m[i].type == REAL)
 			e = yk_json_real(o, what, m[i].name, (double *)(void *)at);
 		else if (json_is_boolean(v))
 			*(bool *)at = json_is_true(v);
 		else
-			e = yk_fail(YOKE_EFORMAT, "%s: '%s' is neither true nor false", what, m[i].name);
+			e = yk_fail(YOKE_EFORMAT, "%s: '%s' is neither true nor false", what,
+				    m[i].name);
 	}
 	return e;
 }
 
 // The number of a word in a list; EFORMAT.
-static int read_word(const json_t *o, const char *what, const char *key, const char *const *words, int n)
+static int read_word(const json_t *o, const char *what, const char *key, const char *const *words,
+		     int n)
 {
 	const char *word;
 	const int e = yk_json_str(o, what, key, &word);
@@ -137,8 +150,9 @@ static int read_rope(const json_t *o, const char *what, int64_t head_dim, struct
 	if (e < 0 || scaling != YK_ROPE_DIVIDED)
 		return e;
 	if (head_dim / 2 > YK_ROPE_COLUMNS || (int64_t)json_array_size(divisors) != head_dim / 2)
-		return yk_fail(YOKE_EFORMAT, "%s: 'divisor' has %zu numbers for heads of %lld columns", what, json_array_size(divisors),
-			       (long long)head_dim);
+		return yk_fail(YOKE_EFORMAT,
+			       "%s: 'divisor' has %zu numbers for heads of %lld columns", what,
+			       json_array_size(divisors), (long long)head_dim);
 	for (int64_t i = 0; i < head_dim / 2; i++)
 		to->divisor[i] = (float)json_number_value(json_array_get(divisors, (size_t)i));
 	return 0;
@@ -154,7 +168,9 @@ static int read_full(const json_t *o, const char *what, struct yk_decoder *to)
 	json_array_foreach(list, k, v) {
 		const json_int_t i = json_is_integer(v) ? json_integer_value(v) : -1;
 		if (i < 0 || i >= YK_DECODER_LAYERS)
-			return yk_fail(YOKE_EFORMAT, "%s: 'full_layers' has something else than layers at %zu", what, k);
+			return yk_fail(YOKE_EFORMAT,
+				       "%s: 'full_layers' has something else than layers at %zu",
+				       what, k);
 		to->full[i / 64] |= UINT64_C(1) << i % 64;
 	}
 	return 0;
@@ -179,5 +195,7 @@ int yk_decoder_parse(const json_t *model, const char *what, struct yk_decoder *t
 		e = read_full(o, what, to);
 	if (e == 0)
 		e = read_rope(json_object_get(o, "rope"), what, to->head_dim, &to->rope);
-	return e < 0 ? e : read_rope(json_object_get(o, "rope_local"), what, to->head_dim, &to->rope_local);
+	return e < 0 ? e :
+		       read_rope(json_object_get(o, "rope_local"), what, to->head_dim,
+				 &to->rope_local);
 }

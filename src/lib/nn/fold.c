@@ -36,7 +36,8 @@ static bool is_free(const yoke_module *top, const yoke_module *m)
 {
 	bool alone = m->n > 0;
 	for (size_t i = 0; i < m->n && alone; i++)
-		alone = !m->own[i].shared && !m->own[i].places && times_held(top, m->own[i].tensor) == 1;
+		alone = !m->own[i].shared && !m->own[i].places &&
+			times_held(top, m->own[i].tensor) == 1;
 	return alone;
 }
 
@@ -45,7 +46,8 @@ static yoke_tensor *bias_of(yoke_module *m, int64_t n)
 {
 	if (m->n > 1)
 		return m->own[1].tensor;
-	yoke_tensor *b = yoke_module_parameter(m, "bias", yoke_dtype(m->own[0].tensor), 1, &n, YOKE_FIRST_VALUE, 0);
+	yoke_tensor *b = yoke_module_parameter(m, "bias", yoke_dtype(m->own[0].tensor), 1, &n,
+					       YOKE_FIRST_VALUE, 0);
 	if (b)
 		m->own[1].frozen = m->own[0].frozen;
 	return b;
@@ -76,11 +78,14 @@ static int fold_after(yoke_module *layer, yoke_module *norm)
 	const bool transposed = layer->class == &yk_conv_transposed_class;
 	const int64_t groups = transposed ? yk_conv_groups(layer) : 1;
 	if (n != (transposed ? groups * yoke_dim(w, 1) : yoke_dim(w, 0)))
-		return yk_fail(YOKE_ESHAPE, "module_fold: a batch norm of %lld channels follows a %s with another number", (long long)n,
-			       layer->class->name);
+		return yk_fail(
+			YOKE_ESHAPE,
+			"module_fold: a batch norm of %lld channels follows a %s with another number",
+			(long long)n, layer->class->name);
 	yoke_tensor *b = bias_of(layer, n);
 	yoke_scope *s = yoke_scope_begin("fold");
-	yoke_tensor *rstd = yoke_rsqrt(yoke_add(norm->own[3].tensor, yoke_const(yk_norm_eps(norm))));
+	yoke_tensor *rstd =
+		yoke_rsqrt(yoke_add(norm->own[3].tensor, yoke_const(yk_norm_eps(norm))));
 	yoke_tensor *scale = yoke_mul(rstd, norm->own[0].tensor);
 	yoke_tensor *shift = yoke_sub(norm->own[1].tensor, yoke_mul(norm->own[2].tensor, scale));
 	for (int i = 0; i < rank; i++) {
@@ -91,8 +96,9 @@ static int fold_after(yoke_module *layer, yoke_module *norm)
 	if (transposed) { // [C,O/groups,K..]: outputs are the second axis, within the group of the
 			  // first
 		int64_t apart[YOKE_MAX_RANK] = { groups, dims[0] / groups, dims[1], -1 };
-		scaled = yoke_mul(yoke_reshape(w, 4, apart),
-				  as(yoke_reshape(scale, 4, (int64_t[]){ groups, 1, dims[1], 1 }), w));
+		scaled = yoke_mul(
+			yoke_reshape(w, 4, apart),
+			as(yoke_reshape(scale, 4, (int64_t[]){ groups, 1, dims[1], 1 }), w));
 		scaled = yoke_reshape(scaled, rank, dims);
 	} else {
 		scaled = yoke_mul(w, as(yoke_reshape(scale, rank, by), w));
@@ -130,7 +136,8 @@ static int fold_before(yoke_module *norm, int n, yoke_module *const *layer)
 
 static bool is_product(const yoke_module *m)
 {
-	return m->class == &yk_linear_class || m->class == &yk_conv_class || m->class == &yk_conv_transposed_class;
+	return m->class == &yk_linear_class || m->class == &yk_conv_class ||
+	       m->class == &yk_conv_transposed_class;
 }
 
 static bool is_row_norm(const yoke_module *m)
@@ -155,7 +162,8 @@ static int fold_block(yoke_module *top, yoke_module *m)
 	yoke_module *norm1 = m->child[0], *norm2 = m->child[2], *up = m->child[3]->child[0];
 	bool all = is_free(top, norm1);
 	for (int i = 0; i < 3; i++)
-		all = all && m->child[1]->child[i]->class == &yk_linear_class && is_free(top, m->child[1]->child[i]);
+		all = all && m->child[1]->child[i]->class == &yk_linear_class &&
+		      is_free(top, m->child[1]->child[i]);
 	int err = all ? fold_before(norm1, 3, m->child[1]->child) : 0;
 	return err ? err : fold_neighbours(top, norm2, up);
 }

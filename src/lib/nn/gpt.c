@@ -44,7 +44,12 @@ static bool is_tied(const struct yk_model_shape *s)
 static int layers(const struct yk_model_shape *s, yoke_module *to)
 {
 	const struct yoke_nn_attention_options o = {
-		.size = sizeof o, .width = s->embed, .heads = s->heads, .causal = 1, .bias = 1, .fused = 1,
+		.size = sizeof o,
+		.width = s->embed,
+		.heads = s->heads,
+		.causal = 1,
+		.bias = 1,
+		.fused = 1,
 		.activation = "gelu_tanh",
 	};
 	int e = yoke_module_child(to, "wte", yk_nn_embedding(true, s->vocab, s->embed));
@@ -57,21 +62,27 @@ static int layers(const struct yk_model_shape *s, yoke_module *to)
 	}
 	if (!e)
 		e = yoke_module_child(to, "norm", yk_nn_layer_norm(true, s->embed, NORM_EPS));
-	return e ? e : yoke_module_child(to, "head", is_tied(s) ? yk_nn_linear_tied(yoke_module_at(to, WTE)) :
-							 yk_nn_linear(true, s->embed, s->vocab, false));
+	return e ? e :
+		   yoke_module_child(to, "head",
+				     is_tied(s) ? yk_nn_linear_tied(yoke_module_at(to, WTE)) :
+						  yk_nn_linear(true, s->embed, s->vocab, false));
 }
 
 static void first(const struct yk_model_shape *s, const char *name, struct yk_parameter *to)
 {
 	// Radford et al. 2019, as is the scale of the projections back into the residual stream
 	const double deviation = 0.02, residual = deviation / sqrt(2 * (double)s->layers);
-	const bool norm = yk_ends_with(name, "norm.weight") || yk_ends_with(name, "norm1.weight") || yk_ends_with(name, "norm2.weight");
+	const bool norm = yk_ends_with(name, "norm.weight") || yk_ends_with(name, "norm1.weight") ||
+			  yk_ends_with(name, "norm2.weight");
 	if (yk_ends_with(name, ".bias") || norm) {
 		to->value = norm;
 		return;
 	}
 	to->decay = true;
-	to->deviation = yk_ends_with(name, "attn.proj.weight") || yk_ends_with(name, "mlp.down.weight") ? residual : deviation;
+	to->deviation =
+		yk_ends_with(name, "attn.proj.weight") || yk_ends_with(name, "mlp.down.weight") ?
+			residual :
+			deviation;
 }
 
 static const struct yk_shard_rule *rules(const struct yk_model_shape *s)
@@ -134,14 +145,16 @@ static int operands(struct yk_network_cache *const *c, int64_t rows, int64_t i, 
 static yoke_tensor *embedded(const struct yk_network *n, yoke_tensor *ids, yoke_tensor *wpe)
 {
 	yoke_scope *s = yoke_scope_begin("embed");
-	yoke_tensor *x = yoke_lift(yoke_add(yk_call_inside(yk_network_layer(n, WTE), 1, &ids), wpe));
+	yoke_tensor *x =
+		yoke_lift(yoke_add(yk_call_inside(yk_network_layer(n, WTE), 1, &ids), wpe));
 	yoke_scope_end(s);
 	return x;
 }
 
 // Passes x [B,T,E] through this stage's blocks and, on the last stage, the norm; cache: NULL, or
 // the caches with the keys of each row's earlier tokens
-static yoke_tensor *blocks(const struct yk_network *n, struct yk_network_cache *const *cache, yoke_tensor *x, double dropout)
+static yoke_tensor *blocks(const struct yk_network *n, struct yk_network_cache *const *cache,
+			   yoke_tensor *x, double dropout)
 {
 	yoke_tensor *in[1 + 4 * YK_SEQUENCES];
 	for (int64_t i = n->stage.from; i < n->stage.to; i++) {
@@ -151,7 +164,9 @@ static yoke_tensor *blocks(const struct yk_network *n, struct yk_network_cache *
 		yk_block_dropout(block, dropout);
 		yoke_forward(block, operand, in, 1, &x);
 	}
-	return n->stage.to < n->shape.layers ? x : yoke_call(yk_network_layer(n, BLOCKS + n->shape.layers), x);
+	return n->stage.to < n->shape.layers ?
+		       x :
+		       yoke_call(yk_network_layer(n, BLOCKS + n->shape.layers), x);
 }
 
 static yoke_tensor *forward(const struct yk_network *n, yoke_tensor *x, double dropout)
@@ -202,9 +217,21 @@ static yoke_tensor *extend(const struct yk_network *n, struct yk_network_cache *
 }
 
 const struct yk_model yk_model_gpt = {
-	.name = "gpt", .sizes = YK_HAS(layers) | YK_HAS(heads) | YK_HAS(embed), .traits = YK_HAS_TRAIT(tied),
-	.check = check, .layers = layers, .first = first, .rules = rules, .sharded = YK_HAS(heads), .kept = kept,
-	.width = width, .work = work, .before = BLOCKS,
-	.forward = forward, .logits = logits, .loss = yk_network_loss,
-	.state = state, .extend = extend,
+	.name = "gpt",
+	.sizes = YK_HAS(layers) | YK_HAS(heads) | YK_HAS(embed),
+	.traits = YK_HAS_TRAIT(tied),
+	.check = check,
+	.layers = layers,
+	.first = first,
+	.rules = rules,
+	.sharded = YK_HAS(heads),
+	.kept = kept,
+	.width = width,
+	.work = work,
+	.before = BLOCKS,
+	.forward = forward,
+	.logits = logits,
+	.loss = yk_network_loss,
+	.state = state,
+	.extend = extend,
 };

@@ -5,8 +5,9 @@
 
 #include "nn/module.h"
 
-extern const struct yoke_module_class yk_linear_class, yk_conv_class, yk_conv_transposed_class, yk_layer_norm_class,
-	yk_rms_norm_class, yk_batch_norm_class, yk_sequential_class, yk_block_class, yk_lora_class;
+extern const struct yoke_module_class yk_linear_class, yk_conv_class, yk_conv_transposed_class,
+	yk_layer_norm_class, yk_rms_norm_class, yk_batch_norm_class, yk_sequential_class,
+	yk_block_class, yk_lora_class;
 
 // The layers of yoke-nn.h; declared: the network, not the layer, creates the parameters
 // (yk_module_parameter).
@@ -14,7 +15,8 @@ yoke_module *yk_nn_linear(bool declared, int64_t in, int64_t out, bool bias);
 yoke_module *yk_nn_embedding(bool declared, int64_t count, int64_t width);
 yoke_module *yk_nn_layer_norm(bool declared, int64_t width, double eps);
 yoke_module *yk_nn_rms_norm(bool declared, int64_t width, double eps);
-yoke_module *yk_nn_mlp(bool declared, int64_t in, int64_t hidden, int64_t out, const char *activation, double dropout);
+yoke_module *yk_nn_mlp(bool declared, int64_t in, int64_t hidden, int64_t out,
+		       const char *activation, double dropout);
 yoke_module *yk_nn_block(bool declared, const struct yoke_nn_attention_options *);
 // A linear layer without bias whose weight is declared as tied to the first parameter of another
 // module.
@@ -34,10 +36,11 @@ int yk_layer_one(const yoke_module *, int n, int k);
 enum { YK_CACHES = 64 }; // maximum number of caches of an attention call
 // Writes k and v [1,T,G,D], converted to the cache's dtype, to its keys and values [1,S,G,D] from
 // position `at` on.
-void yk_attention_store(yoke_tensor *keys, yoke_tensor *values, yoke_tensor *at, yoke_tensor *k, yoke_tensor *v);
+void yk_attention_store(yoke_tensor *keys, yoke_tensor *values, yoke_tensor *at, yoke_tensor *k,
+			yoke_tensor *v);
 // yoke_attention_keys on a cache, in its dtype; the result has q's.
-yoke_tensor *yk_attention_cached(yoke_tensor *q, yoke_tensor *keys, yoke_tensor *values, yoke_tensor *seen, yoke_tensor *mask, int causal,
-				double scale);
+yoke_tensor *yk_attention_cached(yoke_tensor *q, yoke_tensor *keys, yoke_tensor *values,
+				 yoke_tensor *seen, yoke_tensor *mask, int causal, double scale);
 
 // Reshapes a vector of one value per channel to broadcast over x [B,C,..].
 yoke_tensor *yk_by_channel(yoke_tensor *x, yoke_tensor *v);

@@ -37,7 +37,9 @@ static int layers(const struct yk_model_shape *s, yoke_module *to)
 	for (int64_t i = 0; i < s->layers && !e; i++) {
 		char name[40];
 		snprintf(name, sizeof name, "layer%" PRId64, i);
-		e = yoke_module_child(to, name, yk_nn_linear(true, i ? hidden : s->history * s->embed, hidden, true));
+		e = yoke_module_child(
+			to, name,
+			yk_nn_linear(true, i ? hidden : s->history * s->embed, hidden, true));
 	}
 	return e ? e : yoke_module_child(to, "out", yk_nn_linear(true, hidden, s->vocab, true));
 }
@@ -48,7 +50,9 @@ static void first(const struct yk_model_shape *s, const char *name, struct yk_pa
 	to->decay = !strstr(name, ".bias");
 	if (to->decay) // He et al. 2015: relu keeps the variance; small: an untrained model is near
 		       // chance
-		to->deviation = hidden ? sqrt(2 / (double)((one ? s->history : 4) * s->embed)) : *name == 'o' ? 0.02 : 1;
+		to->deviation = hidden ? sqrt(2 / (double)((one ? s->history : 4) * s->embed)) :
+				*name == 'o' ? 0.02 :
+					       1;
 }
 
 // Counted from the last, every second layer is sharded by inputs, so that logits depend on a
@@ -92,7 +96,9 @@ static int64_t width(const struct yk_network *n, int64_t layer)
 static double work(const struct yk_model_shape *s, int64_t i)
 {
 	const double e = (double)s->embed;
-	return i == s->layers ? 4 * e * (double)s->vocab : i ? 16 * e * e : 4 * e * e * (double)s->history;
+	return i == s->layers ? 4 * e * (double)s->vocab :
+	       i              ? 16 * e * e :
+				4 * e * e * (double)s->history;
 }
 
 // x [B,n-1+T,E], embeddings of T tokens and those before them -> [B,T,nE]
@@ -131,7 +137,8 @@ static yoke_tensor *forward(const struct yk_network *n, yoke_tensor *x, double d
 {
 	yk_network_refresh(n);
 	if (n->stage.from == 0)
-		x = joined(n, begun(n, yoke_dropout(yk_call_inside(yk_network_layer(n, WTE), 1, &x), dropout)));
+		x = joined(n, begun(n, yoke_dropout(yk_call_inside(yk_network_layer(n, WTE), 1, &x),
+						    dropout)));
 	return hidden(n, x, dropout);
 }
 
@@ -139,7 +146,8 @@ static yoke_tensor *logits(const struct yk_network *n, yoke_tensor *x)
 {
 	yk_network_refresh(n);
 	yoke_scope *s = yoke_scope_begin("head");
-	yoke_tensor *y = yoke_lift(yk_call_inside(yk_network_layer(n, LAYERS + n->shape.layers), 1, &x));
+	yoke_tensor *y =
+		yoke_lift(yk_call_inside(yk_network_layer(n, LAYERS + n->shape.layers), 1, &x));
 	yoke_scope_end(s);
 	return y;
 }

@@ -112,10 +112,11 @@ int yk_model_check(const struct yk_model *m, const struct yk_model_shape *s)
 		const double v = s->trait[k];
 		char word[32];
 		const bool given = traits[k].type == INT && v == -1;
-		if (traits[k].type == CHOICE ? !word_of(traits[k].words, (int)v, word, sizeof word) :
-					       !given && !(v >= traits[k].min && v <= traits[k].max))
-			e = yk_fail(YOKE_EINVAL, "%s: %s=%g is not in %g .. %g", m->name, traits[k].key, v, traits[k].min,
-				    traits[k].max);
+		if (traits[k].type == CHOICE ?
+			    !word_of(traits[k].words, (int)v, word, sizeof word) :
+			    !given && !(v >= traits[k].min && v <= traits[k].max))
+			e = yk_fail(YOKE_EINVAL, "%s: %s=%g is not in %g .. %g", m->name,
+				    traits[k].key, v, traits[k].min, traits[k].max);
 	}
 	return e == 0 && m->check ? m->check(s) : e;
 }
@@ -138,7 +139,8 @@ void yk_model_text(const struct yk_model *m, const struct yk_model_shape *s, cha
 		char word[32];
 		if (!has_trait(m, k) || (is_younger(k) && s->trait[k] == 0))
 			continue;
-		if (traits[k].type == CHOICE && word_of(traits[k].words, (int)s->trait[k], word, sizeof word))
+		if (traits[k].type == CHOICE &&
+		    word_of(traits[k].words, (int)s->trait[k], word, sizeof word))
 			fprintf(f, " %s=%s", traits[k].key, word);
 		else if (traits[k].type == INT && s->trait[k] < 0)
 			fprintf(f, " %s=auto", traits[k].key);
@@ -161,8 +163,10 @@ json_t *yk_model_describe(const struct yk_model *m, const struct yk_model_shape 
 		char word[32];
 		if (!has_trait(m, k) || (is_younger(k) && s->trait[k] == 0))
 			continue;
-		const bool choice = traits[k].type == CHOICE && word_of(traits[k].words, (int)s->trait[k], word, sizeof word);
-		bad |= json_object_set_new(o, traits[k].key, choice ? json_string(word) : json_real(s->trait[k])) < 0;
+		const bool choice = traits[k].type == CHOICE &&
+				    word_of(traits[k].words, (int)s->trait[k], word, sizeof word);
+		bad |= json_object_set_new(o, traits[k].key,
+					   choice ? json_string(word) : json_real(s->trait[k])) < 0;
 	}
 	if (!bad && yk_model_leaks(m, s))
 		bad |= json_object_set_new(o, "leaks", json_true()) < 0;
@@ -187,10 +191,12 @@ int yk_model_parse(const json_t *o, const char *what, const struct yk_model **mo
 	int e = yk_json_str(o, what, "kind", &kind);
 	if (e < 0)
 		return e;
-	const struct yk_model *m = !strcmp(kind, yk_model_decoder.name) ? &yk_model_decoder : yk_model_find(kind);
+	const struct yk_model *m =
+		!strcmp(kind, yk_model_decoder.name) ? &yk_model_decoder : yk_model_find(kind);
 	if (!m)
-		return yk_fail(YOKE_EFORMAT, "%s: model of unknown kind '%.40s'; this yoke knows %s",
-			       what, kind, known);
+		return yk_fail(YOKE_EFORMAT,
+			       "%s: model of unknown kind '%.40s'; this yoke knows %s", what, kind,
+			       known);
 	e = yk_json_int(o, what, "vocab", 1, LIMIT, &s.vocab);
 	if (e == 0)
 		e = yk_json_int(o, what, "context", 1, LIMIT, &s.context);
@@ -208,7 +214,8 @@ int yk_model_parse(const json_t *o, const char *what, const struct yk_model **mo
 		e = yk_json_str(o, what, traits[k].key, &word);
 		s.trait[k] = e == 0 ? number_of(traits[k].words, word) : 0;
 		if (s.trait[k] < 0)
-			e = yk_fail(YOKE_EFORMAT, "%s: %s is '%.40s', none of: %s", what, traits[k].key, word, traits[k].words);
+			e = yk_fail(YOKE_EFORMAT, "%s: %s is '%.40s', none of: %s", what,
+				    traits[k].key, word, traits[k].words);
 	}
 	if (e == 0 && m->parse)
 		e = m->parse(o, what, &s);
@@ -229,14 +236,22 @@ int yk_model_parse(const json_t *o, const char *what, const struct yk_model **mo
 int yk_model_check_ranks(const struct yk_model *m, const struct yk_model_shape *s, int64_t ranks)
 {
 	if (ranks > 1 && !m->rules)
-		return yk_fail(YOKE_EINVAL, "tensor=%" PRId64 ": layers of model=%s are not computed by several ranks; give tensor=1",
-			       ranks, m->name);
+		return yk_fail(
+			YOKE_EINVAL,
+			"tensor=%" PRId64
+			": layers of model=%s are not computed by several ranks; give tensor=1",
+			ranks, m->name);
 	for (int k = 0; k < YK_SIZE_COUNT && ranks > 1; k++)
 		if (m->sharded >> k & 1 && s->size[k] % ranks)
-			return yk_fail(YOKE_EINVAL, "tensor=%" PRId64 " does not divide %s=%" PRId64 "; choose ranks that do", ranks,
-				       sizes[k].key, s->size[k]);
+			return yk_fail(YOKE_EINVAL,
+				       "tensor=%" PRId64 " does not divide %s=%" PRId64
+				       "; choose ranks that do",
+				       ranks, sizes[k].key, s->size[k]);
 	if (ranks > 1 && s->vocab > 1 && s->vocab < ranks)
-		return yk_fail(YOKE_EINVAL, "tensor=%" PRId64 " is more than the %" PRId64 " tokens of the vocabulary", ranks, s->vocab);
+		return yk_fail(YOKE_EINVAL,
+			       "tensor=%" PRId64 " is more than the %" PRId64
+			       " tokens of the vocabulary",
+			       ranks, s->vocab);
 	return 0;
 }
 
@@ -247,8 +262,8 @@ struct yk_network_place {
 };
 
 // Adds a parameter that a layer declares.
-static void list_one(const struct yk_model *m, const struct yk_model_shape *s, const struct yk_module_own *own,
-		     struct yk_parameters *to)
+static void list_one(const struct yk_model *m, const struct yk_model_shape *s,
+		     const struct yk_module_own *own, struct yk_parameters *to)
 {
 	yk_parameters_add(to, own->rank, own->dims, "%s", own->path);
 	if (!to->error && !to->counts)
@@ -256,8 +271,8 @@ static void list_one(const struct yk_model *m, const struct yk_model_shape *s, c
 }
 
 // Does this stage have the parameter with that path? NULL: it has all.
-static bool is_here(const struct yk_model *m, const struct yk_model_shape *shape, const struct yk_stage *s,
-		    const yoke_module *layers, const char *path)
+static bool is_here(const struct yk_model *m, const struct yk_model_shape *shape,
+		    const struct yk_stage *s, const yoke_module *layers, const char *path)
 {
 	const size_t name = strcspn(path, ".");
 	size_t i = 0;
@@ -266,12 +281,14 @@ static bool is_here(const struct yk_model *m, const struct yk_model_shape *shape
 	while (strncmp(path, layers->child[i]->name, name) || layers->child[i]->name[name])
 		i++;
 	const int64_t block = (int64_t)i - m->before;
-	return block < 0 ? s->at == 0 : block >= shape->layers ? s->at == s->of - 1 : block >= s->from && block < s->to;
+	return block < 0              ? s->at == 0 :
+	       block >= shape->layers ? s->at == s->of - 1 :
+					block >= s->from && block < s->to;
 }
 
 // Adds the parameters of layers, tied ones once.
-static void list_layers(const struct yk_model *m, const struct yk_model_shape *s, const struct yk_module_entry *e, size_t n,
-			struct yk_parameters *to)
+static void list_layers(const struct yk_model *m, const struct yk_model_shape *s,
+			const struct yk_module_entry *e, size_t n, struct yk_parameters *to)
 {
 	for (size_t k = 0; k < n; k++)
 		if (!e[k].own->with)
@@ -280,8 +297,8 @@ static void list_layers(const struct yk_model *m, const struct yk_model_shape *s
 
 // Creates a model's layers, as children of *layers, and lists all entries of parameters; the caller
 // frees both. NULL: an error.
-static struct yk_module_entry *make_layers(const struct yk_model *m, const struct yk_model_shape *s, yoke_module **layers,
-					   size_t *n)
+static struct yk_module_entry *make_layers(const struct yk_model *m, const struct yk_model_shape *s,
+					   yoke_module **layers, size_t *n)
 {
 	*layers = yoke_nn_sequential(0, NULL);
 	if (*layers && m->layers(s, *layers) == 0)
@@ -294,7 +311,8 @@ int64_t yk_model_elements(const struct yk_model *m, const struct yk_model_shape 
 	return yk_model_elements_in(NULL, m, s);
 }
 
-int64_t yk_model_elements_in(const struct yk_stage *stage, const struct yk_model *m, const struct yk_model_shape *s)
+int64_t yk_model_elements_in(const struct yk_stage *stage, const struct yk_model *m,
+			     const struct yk_model_shape *s)
 {
 	struct yk_parameters all = { .counts = true };
 	yoke_module *layers = NULL;
@@ -305,8 +323,10 @@ int64_t yk_model_elements_in(const struct yk_stage *stage, const struct yk_model
 	}
 	struct yk_module_entry *e = make_layers(m, s, &layers, &n);
 	for (size_t k = 0; k < n && e; k++) {
-		const struct yk_module_own *own = e[k].own, *with = own->with ? own->with->own : NULL;
-		if (is_here(m, s, stage, layers, own->path) && !(with && is_here(m, s, stage, layers, with->path)))
+		const struct yk_module_own *own = e[k].own,
+					   *with = own->with ? own->with->own : NULL;
+		if (is_here(m, s, stage, layers, own->path) &&
+		    !(with && is_here(m, s, stage, layers, with->path)))
 			list_one(m, s, with ? with : own, &all);
 	}
 	yoke_module_free(layers);
@@ -343,7 +363,9 @@ static int list_other(struct yk_network *n, const struct yk_module_own *own, int
 	struct yk_network_parameter *p = &n->all[n->alls];
 	struct yk_shard_range range;
 	int64_t dims[2];
-	*p = (struct yk_network_parameter){ .name = strdup(own->path), .rank = own->rank, .here = here, .elements = 1 };
+	*p = (struct yk_network_parameter){
+		.name = strdup(own->path), .rank = own->rank, .here = here, .elements = 1
+	};
 	if (!p->name)
 		return yk_fail(YOKE_ENOMEM, "%s: no memory", n->model->name);
 	n->alls++;
@@ -361,10 +383,13 @@ static int list_other(struct yk_network *n, const struct yk_module_own *own, int
 static int list_stage(struct yk_network *n, const struct yk_module_entry *e, int *place)
 {
 	struct yk_parameters *to = &n->params;
-	int err = (n->all = calloc(n->places + 1, sizeof *n->all)) ? 0 : yk_fail(YOKE_ENOMEM, "%s: no memory", n->model->name);
+	int err = (n->all = calloc(n->places + 1, sizeof *n->all)) ?
+			  0 :
+			  yk_fail(YOKE_ENOMEM, "%s: no memory", n->model->name);
 	int64_t elements = 0;
 	for (size_t k = 0; k < n->places && !err; k++) {
-		const struct yk_module_own *own = e[k].own, *with = own->with ? own->with->own : NULL;
+		const struct yk_module_own *own = e[k].own,
+					   *with = own->with ? own->with->own : NULL;
 		size_t of = 0, i = 0; // index of the parameter it is tied to, among places and
 				      // among parameters
 		const bool here = is_here(n->model, &n->shape, &n->stage, n->layers, own->path);
@@ -455,8 +480,8 @@ void yk_network_refresh(const struct yk_network *n)
 	}
 }
 
-static int network_new(yoke_group *g, const struct yk_stage *stage, const struct yk_model *m, const struct yk_model_shape *s,
-		       bool deferred, struct yk_network **to)
+static int network_new(yoke_group *g, const struct yk_stage *stage, const struct yk_model *m,
+		       const struct yk_model_shape *s, bool deferred, struct yk_network **to)
 {
 	int e = yk_model_check(m, s);
 	if (e == 0 && g)
@@ -471,7 +496,8 @@ static int network_new(yoke_group *g, const struct yk_stage *stage, const struct
 	n->params.deferred = deferred;
 	n->stage = stage ? *stage : (struct yk_stage){ .of = 1, .to = s->layers };
 	if (g) {
-		n->shard = (struct yk_shard){ g, yoke_group_rank(g), yoke_group_size(g), m->rules(s) };
+		n->shard =
+			(struct yk_shard){ g, yoke_group_rank(g), yoke_group_size(g), m->rules(s) };
 		n->params.shard = &n->shard;
 	}
 	if (m->layers) {
@@ -492,18 +518,20 @@ int yk_network_new(const struct yk_model *m, const struct yk_model_shape *s, str
 	return network_new(NULL, NULL, m, s, false, to);
 }
 
-int yk_network_new_deferred(const struct yk_model *m, const struct yk_model_shape *s, struct yk_network **to)
+int yk_network_new_deferred(const struct yk_model *m, const struct yk_model_shape *s,
+			    struct yk_network **to)
 {
 	return network_new(NULL, NULL, m, s, true, to);
 }
 
-int yk_network_new_on(yoke_group *g, const struct yk_model *m, const struct yk_model_shape *s, struct yk_network **to)
+int yk_network_new_on(yoke_group *g, const struct yk_model *m, const struct yk_model_shape *s,
+		      struct yk_network **to)
 {
 	return network_new(g, NULL, m, s, false, to);
 }
 
-int yk_network_new_part(yoke_group *g, const struct yk_stage *stage, const struct yk_model *m, const struct yk_model_shape *s,
-			struct yk_network **to)
+int yk_network_new_part(yoke_group *g, const struct yk_stage *stage, const struct yk_model *m,
+			const struct yk_model_shape *s, struct yk_network **to)
 {
 	return network_new(g, stage, m, s, false, to);
 }
@@ -538,8 +566,8 @@ yoke_tensor *yk_network_forward(const struct yk_network *n, yoke_tensor *x, doub
 	int64_t t = yoke_dim(x, 1), context = n->shape.context;
 	if (t <= context)
 		return n->model->forward(n, x, dropout);
-	yk_fail(YOKE_ESHAPE, "%s: %" PRId64 " tokens, but a window holds %" PRId64, n->model->name, t,
-		context);
+	yk_fail(YOKE_ESHAPE, "%s: %" PRId64 " tokens, but a window holds %" PRId64, n->model->name,
+		t, context);
 	return NULL;
 }
 
@@ -609,7 +637,8 @@ static int check_cache(const struct yk_network *n, const struct yk_network_cache
 			       "%s: %" PRId64 " tokens after %" PRId64 " in a cache for %" PRId64,
 			       n->model->name, t, c->length, c->capacity);
 	if (!c->length != !first->length)
-		return yk_fail(YOKE_ESHAPE, "%s: a new sequence cannot share a call with a continued one",
+		return yk_fail(YOKE_ESHAPE,
+			       "%s: a new sequence cannot share a call with a continued one",
 			       n->model->name);
 	return 0;
 }

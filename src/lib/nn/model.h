@@ -168,8 +168,10 @@ enum { YK_PAGE = 16 }; // tokens of a page
 struct yk_network_step {
 	yoke_tensor *ids;       // [1,T] i32
 	yoke_tensor *table;     // i32 [rows,M]: the pages of each sequence
-	yoke_tensor *row, *pos; // i32 [T]: sequence and position of each token; row -1: padding, at position 0
-	yoke_tensor *slot;      // i32 [T]: page * YK_PAGE + offset that its key and value go to; -1: none
+	// i32 [T]: sequence and position of each token; row -1: padding, at position 0
+	yoke_tensor *row, *pos;
+	// i32 [T]: page * YK_PAGE + offset that its key and value go to; -1: none
+	yoke_tensor *slot;
 };
 
 struct yk_model {
@@ -207,7 +209,8 @@ struct yk_model {
 	yoke_tensor *(*forward)(const struct yk_network *, yoke_tensor *x, double dropout);
 	// forward for windows of several texts, which do not see each other: positions [B,T] i32
 	// start at 0 in each text. NULL: not supported.
-	yoke_tensor *(*packed)(const struct yk_network *, yoke_tensor *ids, yoke_tensor *positions, double dropout);
+	yoke_tensor *(*packed)(const struct yk_network *, yoke_tensor *ids, yoke_tensor *positions,
+			       double dropout);
 	// [..,W] -> [..,V]
 	yoke_tensor *(*logits)(const struct yk_network *, yoke_tensor *hidden);
 	// ids and targets [B,T] -> []: the training loss
@@ -219,10 +222,11 @@ struct yk_model {
 	bool recurrent; // a cache holds the state after its last token only, not a value for each
 	yoke_tensor *(*extend)(const struct yk_network *, struct yk_network_cache *const *,
 			       yoke_tensor *ids);
-	// `pages` adds the variables of a paged cache.  `step` is forward without dropout for tokens of many
-	// sequences -> [1,T,..], and adds them to the cache.  NULL: not supported.
+	// `pages` adds the variables of a paged cache.  `step` is forward without dropout for
+	// tokens of many sequences -> [1,T,..], and adds them to the cache.  NULL: not supported.
 	void (*pages)(const struct yk_model_shape *, int64_t count, struct yk_parameters *);
-	yoke_tensor *(*step)(const struct yk_network *, const struct yk_parameters *pages, const struct yk_network_step *);
+	yoke_tensor *(*step)(const struct yk_network *, const struct yk_parameters *pages,
+			     const struct yk_network_step *);
 };
 
 #define X(name) extern const struct yk_model yk_model_##name;
@@ -246,7 +250,8 @@ int64_t yk_model_elements(const struct yk_model *, const struct yk_model_shape *
 int yk_model_each(const struct yk_model *, const struct yk_model_shape *,
 		  int (*fn)(void *arg, const char *name, int rank, const int64_t *dims), void *arg);
 // As yk_model_elements, for one stage.
-int64_t yk_model_elements_in(const struct yk_stage *, const struct yk_model *, const struct yk_model_shape *);
+int64_t yk_model_elements_in(const struct yk_stage *, const struct yk_model *,
+			     const struct yk_model_shape *);
 // "model=gpt layers=4 .. context=128", in the syntax of its keys.
 void yk_model_text(const struct yk_model *, const struct yk_model_shape *, char *to, size_t room);
 // { "kind": "gpt", "vocab": .., "context": .., and each size }; yk_model_parse reads it back,
@@ -258,13 +263,15 @@ int yk_model_parse(const json_t *, const char *what, const struct yk_model **,
 // Creates a network with all parameters zero.  EINVAL as yk_model_check.
 int yk_network_new(const struct yk_model *, const struct yk_model_shape *, struct yk_network **);
 // The same without variables; the caller sets all of them (yk_parameters_set).
-int yk_network_new_deferred(const struct yk_model *, const struct yk_model_shape *, struct yk_network **);
+int yk_network_new_deferred(const struct yk_model *, const struct yk_model_shape *,
+			    struct yk_network **);
 // The same, with variables, for one rank of a group that computes it together; NULL: a single rank.
 // EINVAL as yk_model_check_ranks.
-int yk_network_new_on(yoke_group *, const struct yk_model *, const struct yk_model_shape *, struct yk_network **);
+int yk_network_new_on(yoke_group *, const struct yk_model *, const struct yk_model_shape *,
+		      struct yk_network **);
 // The same for a stage that yk_stage_split returned.
-int yk_network_new_part(yoke_group *, const struct yk_stage *, const struct yk_model *, const struct yk_model_shape *,
-			struct yk_network **);
+int yk_network_new_part(yoke_group *, const struct yk_stage *, const struct yk_model *,
+			const struct yk_model_shape *, struct yk_network **);
 void yk_network_free(struct yk_network *); // NULL is fine
 // Layer i in the order of addition.
 yoke_module *yk_network_layer(const struct yk_network *, int64_t i);
@@ -276,14 +283,16 @@ static inline const struct yk_parameters *yk_network_base(const struct yk_networ
 // Gives the layers the current variables of `params`; call it before recording anything with them.
 void yk_network_refresh(const struct yk_network *);
 // x w' + b, as yoke_linear, with YOKE_BY_ROW if the network has by_row.
-yoke_tensor *yk_network_linear(const struct yk_network *, yoke_tensor *x, yoke_tensor *w, yoke_tensor *b);
+yoke_tensor *yk_network_linear(const struct yk_network *, yoke_tensor *x, yoke_tensor *w,
+			       yoke_tensor *b);
 // The model's forward and extend.  ESHAPE if the tokens do not fit the window.  dropout 0 is
 // evaluation: no random numbers are drawn, so other random numbers stay the same.  extend is always
 // evaluation: ids [B,T] for B caches, B 1 .. YK_SEQUENCES, whose sequences may have any lengths,
 // all 0 or none.  Its result must be evaluated before the next call; it has one plan per B, T and
 // capacities, whatever the positions after the first tokens.
 yoke_tensor *yk_network_forward(const struct yk_network *, yoke_tensor *x, double dropout);
-yoke_tensor *yk_network_extend(const struct yk_network *, struct yk_network_cache *const *, yoke_tensor *ids);
+yoke_tensor *yk_network_extend(const struct yk_network *, struct yk_network_cache *const *,
+			       yoke_tensor *ids);
 // Does a model of that shape see the tokens that it has to predict?
 bool yk_model_leaks(const struct yk_model *, const struct yk_model_shape *);
 // A cache with space for `capacity` tokens, 1 .. the network's context.

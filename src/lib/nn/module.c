@@ -33,13 +33,18 @@ yoke_context *yk_module_context(const struct yoke_module *m)
 	return ctx;
 }
 
-int yk_module_one_context(const struct yoke_module *m, const yoke_context *other, const char *what, const char *name)
+int yk_module_one_context(const struct yoke_module *m, const yoke_context *other, const char *what,
+			  const char *name)
 {
 	while (m->parent)
 		m = m->parent;
 	const yoke_context *ctx = other ? yk_module_context(m) : NULL;
-	return !ctx || ctx == other ? 0 : yk_fail(YOKE_ECONTEXT, "%s: %s '%s' is of another context than the module's "
-		"parameters; make it in the thread, or after yoke_use of the context, that has them", m->class->name, what, name);
+	return !ctx || ctx == other ?
+		       0 :
+		       yk_fail(YOKE_ECONTEXT,
+			       "%s: %s '%s' is of another context than the module's "
+			       "parameters; make it in the thread, or after yoke_use of the context, that has them",
+			       m->class->name, what, name);
 }
 
 // ---- construction ----
@@ -47,10 +52,12 @@ int yk_module_one_context(const struct yoke_module *m, const yoke_context *other
 yoke_module *yoke_module_new(const struct yoke_module_class *class, void *state)
 {
 	struct yoke_module *m = NULL;
-	const int size = yk_sized_check(class, sizeof class->size, "module_new", "yoke_module_class");
+	const int size =
+		yk_sized_check(class, sizeof class->size, "module_new", "yoke_module_class");
 	const bool sound = size >= (int)sizeof *class;
 	if (size >= 0 && (!sound || !class->name || !class->forward))
-		yk_fail(YOKE_EINVAL, "module_new: the class has no name or no forward function, or its size is %d instead of %zu",
+		yk_fail(YOKE_EINVAL,
+			"module_new: the class has no name or no forward function, or its size is %d instead of %zu",
 			size, sizeof *class);
 	else if (size < 0)
 		return NULL;
@@ -98,8 +105,8 @@ static void module_fini(struct yoke_module *m)
 int yoke_module_free(yoke_module *m)
 {
 	if (m && m->parent)
-		return yk_fail(YOKE_EINVAL, "module_free: '%s' is part of a %s, which frees it", m->name,
-			       m->parent->class->name);
+		return yk_fail(YOKE_EINVAL, "module_free: '%s' is part of a %s, which frees it",
+			       m->name, m->parent->class->name);
 	module_fini(m);
 	return 0;
 }
@@ -118,12 +125,14 @@ static char *name_new(const struct yoke_module *m, const char *name)
 	for (size_t i = 0; name && i < m->children; i++)
 		there |= !strcmp(m->child[i]->name, name);
 	if (!name || !*name || strpbrk(name, ".,!*?[]\\")) {
-		yk_fail(YOKE_EINVAL, "%s: '%s' is no name: one has letters, and none of . , ! * ? [ ] \\",
+		yk_fail(YOKE_EINVAL,
+			"%s: '%s' is no name: one has letters, and none of . , ! * ? [ ] \\",
 			m->class->name, name ? name : "");
 		return NULL;
 	}
 	if (there) {
-		yk_fail(YOKE_EINVAL, "%s: there is a '%s' already; choose another name", m->class->name, name);
+		yk_fail(YOKE_EINVAL, "%s: there is a '%s' already; choose another name",
+			m->class->name, name);
 		return NULL;
 	}
 	char *copy = strdup(name);
@@ -160,7 +169,9 @@ static int fill(yoke_tensor *t, double value)
 		return 0;
 	yoke_scope *s = yoke_scope_begin("fill");
 	char *host = malloc(bytes + 8);
-	int err = host ? 0 : yk_fail(YOKE_ENOMEM, "module: no host memory for %lld elements", (long long)yoke_count(t));
+	int err = host ? 0 :
+			 yk_fail(YOKE_ENOMEM, "module: no host memory for %lld elements",
+				 (long long)yoke_count(t));
 	// the dtype cannot represent the number
 	if (!err && !yoke_full(yoke_dtype(t), 0, NULL, value))
 		err = yoke_error_code();
@@ -202,9 +213,11 @@ static char *own_new(yoke_module *m, const char *name)
 	return NULL;
 }
 
-static yoke_tensor *add(yoke_module *m, const char *name, int dtype, int rank, const int64_t *dims, bool buffer)
+static yoke_tensor *add(yoke_module *m, const char *name, int dtype, int rank, const int64_t *dims,
+			bool buffer)
 {
-	if (yk_module_one_context(m, yk_current_or_null(), buffer ? "buffer" : "parameter", name ? name : "") < 0)
+	if (yk_module_one_context(m, yk_current_or_null(), buffer ? "buffer" : "parameter",
+				  name ? name : "") < 0)
 		return NULL;
 	char *copy = own_new(m, name);
 	yoke_tensor *t = copy ? yoke_keep(yoke_variable(name, dtype, rank, dims)) : NULL;
@@ -216,14 +229,15 @@ static yoke_tensor *add(yoke_module *m, const char *name, int dtype, int rank, c
 	return t;
 }
 
-yoke_tensor *yoke_module_parameter(yoke_module *m, const char *name, int dtype, int rank, const int64_t *dims,
-				   int first, double value)
+yoke_tensor *yoke_module_parameter(yoke_module *m, const char *name, int dtype, int rank,
+				   const int64_t *dims, int first, double value)
 {
 	if (!yk_module_require(m, "module_parameter"))
 		return NULL;
 	if (!yk_is_float(dtype) || first < YOKE_FIRST_VALUE || first > YOKE_FIRST_NORMAL) {
-		yk_fail(yk_is_float(dtype) ? YOKE_EINVAL : YOKE_EDTYPE, "%s: parameter '%s' is of %s%s",
-			m->class->name, name ? name : "", yoke_dtype_name(dtype),
+		yk_fail(yk_is_float(dtype) ? YOKE_EINVAL : YOKE_EDTYPE,
+			"%s: parameter '%s' is of %s%s", m->class->name, name ? name : "",
+			yoke_dtype_name(dtype),
 			yk_is_float(dtype) ? ", and its first values are of no kind that there is" :
 					     "; only floating point is trained");
 		return NULL;
@@ -232,8 +246,8 @@ yoke_tensor *yoke_module_parameter(yoke_module *m, const char *name, int dtype, 
 	return t && draw(t, dtype, rank, dims, first, value) == 0 ? t : NULL;
 }
 
-bool yk_module_parameter(yoke_module *m, bool declared, const char *name, int rank, const int64_t *dims, int first,
-			 double value)
+bool yk_module_parameter(yoke_module *m, bool declared, const char *name, int rank,
+			 const int64_t *dims, int first, double value)
 {
 	if (!declared)
 		return yoke_module_parameter(m, name, yoke_f32, rank, dims, first, value);
@@ -254,10 +268,12 @@ bool yk_module_tie(yoke_module *m, const char *name, const yoke_module *with)
 	return true;
 }
 
-yoke_tensor *yoke_module_buffer(yoke_module *m, const char *name, int dtype, int rank, const int64_t *dims,
-				double value)
+yoke_tensor *yoke_module_buffer(yoke_module *m, const char *name, int dtype, int rank,
+				const int64_t *dims, double value)
 {
-	yoke_tensor *t = yk_module_require(m, "module_buffer") ? add(m, name, dtype, rank, dims, true) : NULL;
+	yoke_tensor *t = yk_module_require(m, "module_buffer") ?
+				 add(m, name, dtype, rank, dims, true) :
+				 NULL;
 	return t && fill(t, value) == 0 ? t : NULL;
 }
 
@@ -275,10 +291,15 @@ static int child_add(yoke_module *m, const char *name, yoke_module *child)
 {
 	for (const yoke_module *p = m; p; p = p->parent)
 		if (p == child)
-			return yk_fail(YOKE_EINVAL, "%s: '%s' would be part of itself; a module has one place", m->class->name, name);
+			return yk_fail(YOKE_EINVAL,
+				       "%s: '%s' would be part of itself; a module has one place",
+				       m->class->name, name);
 	if (child->parent)
-		return yk_fail(YOKE_EINVAL, "%s: '%s' is part of a %s already; share parameters (yoke_module_share), or "
-			       "make another", m->class->name, name, child->parent->class->name);
+		return yk_fail(
+			YOKE_EINVAL,
+			"%s: '%s' is part of a %s already; share parameters (yoke_module_share), or "
+			"make another",
+			m->class->name, name, child->parent->class->name);
 	int err = yk_module_one_context(m, yk_module_context(child), "module", name ? name : "");
 	if (err)
 		return err;
@@ -359,17 +380,22 @@ int yoke_forward(yoke_module *m, int n, yoke_tensor *const *in, int k, yoke_tens
 		out[i] = NULL;
 	for (int i = 0; i < n; i++)
 		if (!in || !in[i]) // result of an earlier error
-			return yoke_error_code() ? yoke_error_code() :
-						   yk_fail(YOKE_EINVAL, "forward: operand %d is NULL", i);
+			return yoke_error_code() ?
+				       yoke_error_code() :
+				       yk_fail(YOKE_EINVAL, "forward: operand %d is NULL", i);
 	if (!yk_module_require(m, "forward") || (k > 0 && yk_require(out, "list of results")))
 		return yoke_error_code();
 	struct yoke_context *ctx = yk_current();
-	const struct yk_tensor *own = m->n && m->own[0].tensor ? yk_tensor(m->own[0].tensor, m->class->name) : NULL;
+	const struct yk_tensor *own =
+		m->n && m->own[0].tensor ? yk_tensor(m->own[0].tensor, m->class->name) : NULL;
 	if (!ctx || (m->n && m->own[0].tensor && !own))
 		return yoke_error_code();
 	if (own && own->ctx != ctx)
-		return yk_fail(YOKE_ECONTEXT, "%s: its parameters are of another context than the current one; call it in the "
-			       "thread, or after yoke_use of the context, that has them", m->class->name);
+		return yk_fail(
+			YOKE_ECONTEXT,
+			"%s: its parameters are of another context than the current one; call it in the "
+			"thread, or after yoke_use of the context, that has them",
+			m->class->name);
 	int err = yk_enter(ctx);
 	if (err)
 		return err;

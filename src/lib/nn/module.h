@@ -25,8 +25,9 @@ struct yk_module_own {
 struct yk_low_rank {
 	yoke_tensor *a, *b; // [rank,in], [out,rank]
 	double scale;
-	// Several updates side by side, of which each row of x has one or none: factors of the elements of
-	// x a', [..,rank], and bool [..,1], whether the row has one.  NULL: there is one update.
+	// Several updates side by side, of which each row of x has one or none: factors of the
+	// elements of x a', [..,rank], and bool [..,1], whether the row has one.  NULL: there is
+	// one update.
 	yoke_tensor *factor, *chosen;
 };
 
@@ -47,8 +48,8 @@ struct yoke_module {
 
 // Adds a parameter; declared: the network creates the tensor and gives it to the module before
 // computing.
-bool yk_module_parameter(struct yoke_module *, bool declared, const char *name, int rank, const int64_t *dims, int first,
-			 double value);
+bool yk_module_parameter(struct yoke_module *, bool declared, const char *name, int rank,
+			 const int64_t *dims, int first, double value);
 // Declares a parameter that is tied to the first parameter of another module.
 bool yk_module_tie(struct yoke_module *, const char *name, const struct yoke_module *with);
 
@@ -72,9 +73,10 @@ yoke_tensor *yk_call_inside(struct yoke_module *, int n, yoke_tensor *const *in)
 int yk_module_dims(const yoke_tensor *, int64_t dims[YOKE_MAX_RANK]);
 // The context of the first live tensor of a module and its descendants; NULL: there is none.
 yoke_context *yk_module_context(const struct yoke_module *);
-// All tensors of a module must be in one context: is that true after `other` is added?  ECONTEXT names `what`
-// and `name`.
-int yk_module_one_context(const struct yoke_module *, const yoke_context *other, const char *what, const char *name);
+// All tensors of a module must be in one context: is that true after `other` is added?  ECONTEXT
+// names `what` and `name`.
+int yk_module_one_context(const struct yoke_module *, const yoke_context *other, const char *what,
+			  const char *name);
 // Releases an entry's reference to its tensor; the last one frees it.
 void yk_module_drop(struct yk_module_own *);
 // Is the argument a module?  Otherwise EINVAL, unless there is an error already.

@@ -30,7 +30,8 @@ static int read_all(const struct yk_module_entry *e, size_t n, struct yk_host_te
 		to[i] = (struct yk_host_tensor){ .name = e[i].own->path, .dtype = yoke_dtype(t) };
 		to[i].rank = yk_module_dims(t, to[i].dims);
 		if (!(to[i].data = malloc(yoke_bytes(t) + 1)))
-			return yk_fail(YOKE_ENOMEM, "module_save: no host memory for '%s'", to[i].name);
+			return yk_fail(YOKE_ENOMEM, "module_save: no host memory for '%s'",
+				       to[i].name);
 		int err = yoke_read(t, to[i].data, yoke_bytes(t));
 		if (err)
 			return err;
@@ -43,9 +44,13 @@ int yoke_module_save(yoke_module *m, const char *path)
 	size_t n;
 	uint64_t bytes, hash;
 	if (path && yk_safetensors_is_index(path))
-		return yk_fail(YOKE_EINVAL, "module_save: '%s' is the name of an index; yoke_module_save_split writes one, with "
-			       "its files", path);
-	struct yk_module_entry *e = yk_module_require(m, "module_save") ? yk_module_entries(m, &n) : NULL;
+		return yk_fail(
+			YOKE_EINVAL,
+			"module_save: '%s' is the name of an index; yoke_module_save_split writes one, with "
+			"its files",
+			path);
+	struct yk_module_entry *e =
+		yk_module_require(m, "module_save") ? yk_module_entries(m, &n) : NULL;
 	if (!e)
 		return yoke_error_code();
 	struct yk_host_tensor *t = calloc(n + 1, sizeof *t);
@@ -77,10 +82,13 @@ int yoke_module_save_split(yoke_module *m, const char *path, uint64_t max)
 {
 	size_t n;
 	if (!path || !yk_safetensors_is_index(path) || !max)
-		return yk_fail(YOKE_EINVAL, "module_save_split: '%s' with files of %llu bytes: an index is called "
-			       "NAME.safetensors.index.json, and its files have a byte at least", path ? path : "",
-			       (unsigned long long)max);
-	struct yk_module_entry *e = yk_module_require(m, "module_save_split") ? yk_module_entries(m, &n) : NULL;
+		return yk_fail(
+			YOKE_EINVAL,
+			"module_save_split: '%s' with files of %llu bytes: an index is called "
+			"NAME.safetensors.index.json, and its files have a byte at least",
+			path ? path : "", (unsigned long long)max);
+	struct yk_module_entry *e =
+		yk_module_require(m, "module_save_split") ? yk_module_entries(m, &n) : NULL;
 	if (!e)
 		return yoke_error_code();
 	struct split s = { .entry = e };
@@ -130,7 +138,8 @@ static void wrong(struct load *l, int code, const char *fmt, ...)
 		return;
 	}
 	va_start(ap, fmt);
-	l->length += (size_t)snprintf(l->wrong + l->length, sizeof l->wrong - l->length, l->length ? "; " : "");
+	l->length += (size_t)snprintf(l->wrong + l->length, sizeof l->wrong - l->length,
+				      l->length ? "; " : "");
 	yk_vsnprintf(l->wrong + l->length, sizeof l->wrong - l->length, fmt, ap);
 	va_end(ap);
 	l->length = strlen(l->wrong);
@@ -147,8 +156,8 @@ static void judge(struct load *l, size_t i)
 	const bool cast = !l->how->exact && yk_is_float(f->dtype) && yk_is_float(yoke_dtype(t));
 	if (!same) {
 		char has[YK_SHAPE_TEXT], wants[YK_SHAPE_TEXT];
-		wrong(l, YOKE_ESHAPE, "'%.80s' is %s, not %s", path, yk_shape_text(has, f->rank, f->dims),
-		      yk_shape_text(wants, rank, dims));
+		wrong(l, YOKE_ESHAPE, "'%.80s' is %s, not %s", path,
+		      yk_shape_text(has, f->rank, f->dims), yk_shape_text(wants, rank, dims));
 	} else if (f->dtype != yoke_dtype(t) && !cast) {
 		wrong(l, YOKE_EDTYPE, "'%.80s' is %s, not %s", path, yk_safetensors_dtype(f->dtype),
 		      yoke_dtype_name(yoke_dtype(t)));
@@ -210,12 +219,14 @@ static int take(const struct load *l, const char *path)
 		const int dtype = yoke_dtype(l->entry[i].own->tensor);
 		if (!(data[i] = yk_safetensors_data(p->file, p->entry)))
 			err = yoke_error_code();
-		else if (p->entry->dtype != dtype && !(err = convert(data[i], p->entry, dtype, &own[i])))
+		else if (p->entry->dtype != dtype &&
+			 !(err = convert(data[i], p->entry, dtype, &own[i])))
 			data[i] = own[i];
 	}
 	for (size_t i = 0; i < l->n && !err; i++)
 		if (data[i])
-			err = yoke_put(l->entry[i].own->tensor, data[i], yoke_bytes(l->entry[i].own->tensor));
+			err = yoke_put(l->entry[i].own->tensor, data[i],
+				       yoke_bytes(l->entry[i].own->tensor));
 	for (size_t i = 0; own && i < l->n; i++)
 		free(own[i]);
 	free(own);
@@ -233,12 +244,14 @@ int yoke_module_load(yoke_module *m, const char *path, const struct yoke_module_
 	if (err)
 		return err;
 	struct load l = { .file = &f, .how = &own };
-	struct yk_module_entry *e = yk_module_require(m, "module_load") ? yk_module_entries(m, &l.n) : NULL;
+	struct yk_module_entry *e =
+		yk_module_require(m, "module_load") ? yk_module_entries(m, &l.n) : NULL;
 	if (!e)
 		return yoke_error_code();
 	l.entry = e;
 	l.from = calloc(l.n + 1, sizeof *l.from);
-	err = l.from ? yk_safetensors_set_open(&f, path) : yk_fail(YOKE_ENOMEM, "%s: no memory", path);
+	err = l.from ? yk_safetensors_set_open(&f, path) :
+		       yk_fail(YOKE_ENOMEM, "%s: no memory", path);
 	if (!err) {
 		char more[40] = "";
 		match(&l);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Walks over all tensors of a tree of modules: listing, finding, tying, freezing and replacing them.
+// Walks over all tensors of a tree of modules: listing, finding, tying, freezing and replacing
+// them.
 #include "config.h"
 
 #include "nn/module.h"
@@ -58,9 +59,10 @@ static int walk(struct walk *w, struct yoke_module *m, size_t at)
 	for (size_t i = 0; i < m->children && !err; i++) {
 		struct yoke_module *c = m->child[i];
 		const int n = snprintf(w->path + at, sizeof w->path - at, "%s.", c->name);
-		err = (size_t)n < sizeof w->path - at ? walk(w, c, at + (size_t)n) :
-			yk_fail(YOKE_ERANGE, "%s: a name has more than %zu characters", c->class->name,
-				sizeof w->path - 1);
+		err = (size_t)n < sizeof w->path - at ?
+			      walk(w, c, at + (size_t)n) :
+			      yk_fail(YOKE_ERANGE, "%s: a name has more than %zu characters",
+				      c->class->name, sizeof w->path - 1);
 	}
 	return err;
 }
@@ -89,17 +91,22 @@ struct yk_module_entry *yk_module_places(struct yoke_module *m, size_t *n)
 	return entries(m, true, n);
 }
 
-int yoke_module_each(yoke_module *m, int (*fn)(void *, const char *, yoke_tensor *, unsigned), void *arg)
+int yoke_module_each(yoke_module *m, int (*fn)(void *, const char *, yoke_tensor *, unsigned),
+		     void *arg)
 {
 	size_t n;
-	struct yk_module_entry *e = yk_module_require(m, "module_each") && !yk_require(fn, "function") ? yk_module_entries(m, &n) : NULL;
+	struct yk_module_entry *e =
+		yk_module_require(m, "module_each") && !yk_require(fn, "function") ?
+			yk_module_entries(m, &n) :
+			NULL;
 	if (!e)
 		return yoke_error_code();
 	int got = 0;
 	for (size_t i = 0; i < n && got == 0; i++) {
 		const struct yk_module_own *o = e[i].own;
 		got = fn(arg, o->path, o->tensor,
-			 (o->buffer ? YOKE_MODULE_BUFFER : 0u) | (o->frozen ? YOKE_MODULE_FROZEN : 0u));
+			 (o->buffer ? YOKE_MODULE_BUFFER : 0u) |
+				 (o->frozen ? YOKE_MODULE_FROZEN : 0u));
 	}
 	free(e);
 	return got;
@@ -109,9 +116,13 @@ int yoke_module_parameters(yoke_module *m, int max, yoke_tensor **to, const char
 {
 	size_t n;
 	if (max < 0)
-		return yk_fail(YOKE_EINVAL, "module_parameters: the array size %d is negative", max);
-	struct yk_module_entry *e = yk_module_require(m, "module_parameters") && (max == 0 || !yk_require(to, "list of tensors")) ?
-					    yk_module_entries(m, &n) : NULL;
+		return yk_fail(YOKE_EINVAL, "module_parameters: the array size %d is negative",
+			       max);
+	struct yk_module_entry *e =
+		yk_module_require(m, "module_parameters") &&
+				(max == 0 || !yk_require(to, "list of tensors")) ?
+			yk_module_entries(m, &n) :
+			NULL;
 	if (!e)
 		return yoke_error_code();
 	int count = 0;
@@ -140,7 +151,8 @@ static struct yk_module_own *find(yoke_module *m, const char *path, const char *
 		if (!strcmp(e[i].own->path, path))
 			found = e[i].own;
 	if (e && !found)
-		yk_fail(YOKE_ENOENT, "%s: there is no parameter or buffer '%s'", what, path ? path : "");
+		yk_fail(YOKE_ENOENT, "%s: there is no parameter or buffer '%s'", what,
+			path ? path : "");
 	free(e);
 	return found;
 }
@@ -190,22 +202,28 @@ int yk_module_dims(const yoke_tensor *t, int64_t dims[YOKE_MAX_RANK])
 }
 
 // Makes an entry share the parameter of another entry.
-static int tie(struct yk_module_own *to, struct yk_module_own *of, const char *path, const char *with, const char *what)
+static int tie(struct yk_module_own *to, struct yk_module_own *of, const char *path,
+	       const char *with, const char *what)
 {
 	if (to->tensor == of->tensor)
 		return 0;
 	if (to->buffer || of->buffer || to->shared)
-		return yk_fail(YOKE_EINVAL, "%s: '%s' and '%s' must be parameters, and the first must not belong to a network", what, path,
-			       with);
+		return yk_fail(
+			YOKE_EINVAL,
+			"%s: '%s' and '%s' must be parameters, and the first must not belong to a network",
+			what, path, with);
 	if (yoke_dtype(to->tensor) != yoke_dtype(of->tensor))
-		return yk_fail(YOKE_EDTYPE, "%s: '%s' is of %s, '%s' of %s", what, path, yoke_dtype_name(yoke_dtype(to->tensor)),
-			       with, yoke_dtype_name(yoke_dtype(of->tensor)));
+		return yk_fail(YOKE_EDTYPE, "%s: '%s' is of %s, '%s' of %s", what, path,
+			       yoke_dtype_name(yoke_dtype(to->tensor)), with,
+			       yoke_dtype_name(yoke_dtype(of->tensor)));
 	int64_t dims[2][YOKE_MAX_RANK];
-	const int rank = yk_module_dims(to->tensor, dims[0]), other = yk_module_dims(of->tensor, dims[1]);
+	const int rank = yk_module_dims(to->tensor, dims[0]),
+		  other = yk_module_dims(of->tensor, dims[1]);
 	if (rank != other || memcmp(dims[0], dims[1], (size_t)rank * sizeof **dims)) {
 		char a[YK_SHAPE_TEXT], b[YK_SHAPE_TEXT];
-		return yk_fail(YOKE_ESHAPE, "%s: '%s' is %s, '%s' is %s; tied ones have one shape", what, path,
-			       yk_shape_text(a, rank, dims[0]), with, yk_shape_text(b, other, dims[1]));
+		return yk_fail(YOKE_ESHAPE, "%s: '%s' is %s, '%s' is %s; tied ones have one shape",
+			       what, path, yk_shape_text(a, rank, dims[0]), with,
+			       yk_shape_text(b, other, dims[1]));
 	}
 	if (!of->places && !of->shared) {
 		if (!(of->places = malloc(sizeof *of->places)))
@@ -224,14 +242,17 @@ static int tie(struct yk_module_own *to, struct yk_module_own *of, const char *p
 
 int yoke_module_share(yoke_module *m, const char *path, const char *with)
 {
-	struct yk_module_own *to = find(m, path, "module_share"), *of = to ? find(m, with, "module_share") : NULL;
+	struct yk_module_own *to = find(m, path, "module_share"),
+			     *of = to ? find(m, with, "module_share") : NULL;
 	return of ? tie(to, of, path, with, "module_share") : yoke_error_code();
 }
 
 int yoke_module_tie(yoke_module *m, const char *path, yoke_module *other, const char *with)
 {
-	struct yk_module_own *to = find(m, path, "module_tie"), *of = to ? find(other, with, "module_tie") : NULL;
-	int err = of ? yk_module_one_context(m, yk_module_context(other), "parameter", with) : yoke_error_code();
+	struct yk_module_own *to = find(m, path, "module_tie"),
+			     *of = to ? find(other, with, "module_tie") : NULL;
+	int err = of ? yk_module_one_context(m, yk_module_context(other), "parameter", with) :
+		       yoke_error_code();
 	return err ? err : tie(to, of, path, with, "module_tie");
 }
 
@@ -254,7 +275,8 @@ static bool matches(const char *patterns, const char *name)
 int yoke_module_freeze(yoke_module *m, const char *pattern, int on)
 {
 	size_t n;
-	struct yk_module_entry *e = yk_module_require(m, "module_freeze") ? entries(m, true, &n) : NULL;
+	struct yk_module_entry *e =
+		yk_module_require(m, "module_freeze") ? entries(m, true, &n) : NULL;
 	if (!e)
 		return yoke_error_code();
 	bool found = false;
@@ -307,7 +329,9 @@ static yoke_tensor *copied(const struct yk_module_own *o, int dtype, yoke_contex
 		return NULL;
 	}
 	yoke_scope *s = yoke_scope_begin("copy");
-	int err = yoke_read(dtype == yoke_dtype(o->tensor) ? o->tensor : yoke_cast(o->tensor, dtype), host, bytes);
+	int err =
+		yoke_read(dtype == yoke_dtype(o->tensor) ? o->tensor : yoke_cast(o->tensor, dtype),
+			  host, bytes);
 	yoke_scope_end(s);
 	yoke_context *was = to ? yoke_use(to) : NULL;
 	if (!err && (t = like(o, dtype)) && yoke_put(t, host, bytes) < 0) {
@@ -356,7 +380,8 @@ int yoke_module_cast(yoke_module *m, int dtype)
 	if (!yk_module_require(m, "module_cast"))
 		return yoke_error_code();
 	if (!yk_is_float(dtype))
-		return yk_fail(YOKE_EDTYPE, "module_cast: %s is not floating point", yoke_dtype_name(dtype));
+		return yk_fail(YOKE_EDTYPE, "module_cast: %s is not floating point",
+			       yoke_dtype_name(dtype));
 	return replace_all(m, dtype, NULL);
 }
 
@@ -364,5 +389,6 @@ int yoke_module_move(yoke_module *m, yoke_context *to)
 {
 	if (!yk_module_require(m, "module_move"))
 		return yoke_error_code();
-	return to ? replace_all(m, YOKE_DTYPE_NONE, to) : yk_fail(YOKE_EINVAL, "module_move: no context is given");
+	return to ? replace_all(m, YOKE_DTYPE_NONE, to) :
+		    yk_fail(YOKE_EINVAL, "module_move: no context is given");
 }

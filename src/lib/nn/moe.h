@@ -21,7 +21,7 @@ void yk_moe_parameters(struct yk_parameters *, int64_t embed, int64_t experts, c
 // expert is E -> 2E, relu, dropout, 2E -> E. *balance: experts times the sum over experts of their
 // fraction of tokens times their mean p, 1 for an even load (Fedus et al. 2022). *share [experts]:
 // these fractions. Both outlive the scope they are recorded in.
-yoke_tensor *yk_moe(const struct yk_network *, const struct yk_moe *, yoke_tensor *x, yoke_tensor **balance,
-		    yoke_tensor **share);
+yoke_tensor *yk_moe(const struct yk_network *, const struct yk_moe *, yoke_tensor *x,
+		    yoke_tensor **balance, yoke_tensor **share);
 
 #endif

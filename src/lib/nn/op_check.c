@@ -13,7 +13,9 @@
 #include "graph/context.h"
 #include "ops/custom.h"
 
-static const char *const ways[] = { [YK_CUSTOM_TEXT] = "text", [YK_CUSTOM_CPU] = "CPU function", [YK_CUSTOM_PARTS] = "decomposition" };
+static const char *const ways[] = { [YK_CUSTOM_TEXT] = "text",
+				    [YK_CUSTOM_CPU] = "CPU function",
+				    [YK_CUSTOM_PARTS] = "decomposition" };
 
 enum {
 	DIRECTIONS = 3, // random directions that move all elements
@@ -77,7 +79,9 @@ static bool is_real(int dtype)
 static void operands(const struct check *c, yoke_tensor **to)
 {
 	for (int i = 0; i < c->nin; i++)
-		to[i] = c->in[i].bytes ? yoke_from(c->in[i].dtype, c->in[i].rank, c->in[i].dims, c->in[i].bytes) : YOKE_NONE;
+		to[i] = c->in[i].bytes ? yoke_from(c->in[i].dtype, c->in[i].rank, c->in[i].dims,
+						   c->in[i].bytes) :
+					 YOKE_NONE;
 }
 
 // Reads a result as f64.
@@ -143,12 +147,14 @@ static char *place(const struct result *r, int64_t at, char to[200])
 		index[k] = at % r->dims[k];
 	n += snprintf(to, 200, "[");
 	for (int k = 0; k < r->rank; k++)
-		n += snprintf(to + n, (size_t)(200 - n), "%s%lld", k ? "," : "", (long long)index[k]);
+		n += snprintf(to + n, (size_t)(200 - n), "%s%lld", k ? "," : "",
+			      (long long)index[k]);
 	snprintf(to + n, (size_t)(200 - n), "]");
 	return to;
 }
 
-static int compare(const struct check *c, int way, const struct result *a, int with, const struct result *b)
+static int compare(const struct check *c, int way, const struct result *a, int with,
+		   const struct result *b)
 {
 	char at[200];
 	for (int i = 0; i < c->nout; i++) {
@@ -159,8 +165,11 @@ static int compare(const struct check *c, int way, const struct result *a, int w
 		for (int64_t k = 0; k < b[i].n; k++) {
 			const double x = a[i].x[k], y = b[i].x[k];
 			if (!(fabs(x - y) <= tolerance * max) && x != y && !(isnan(x) && isnan(y)))
-				return yk_fail(YOKE_EINVAL, "op_check: %s: its %s gives %.9g at %s of result %d, its %s %.9g",
-					       c->own->def.name, ways[way], x, place(&b[i], k, at), i, ways[with], y);
+				return yk_fail(
+					YOKE_EINVAL,
+					"op_check: %s: its %s gives %.9g at %s of result %d, its %s %.9g",
+					c->own->def.name, ways[way], x, place(&b[i], k, at), i,
+					ways[with], y);
 		}
 	}
 	return 0;
@@ -173,12 +182,14 @@ static int compare_ways(const struct check *c)
 	int with = 0, err = 0;
 	for (int k = 0; k < 3 && !err; k++) {
 		const int way = order[k];
-		if ((way == YK_CUSTOM_PARTS && !c->own->def.decompose) || (way == YK_CUSTOM_CPU && !c->own->def.cpu) ||
+		if ((way == YK_CUSTOM_PARTS && !c->own->def.decompose) ||
+		    (way == YK_CUSTOM_CPU && !c->own->def.cpu) ||
 		    (way == YK_CUSTOM_TEXT && !c->own->def.text))
 			continue;
 		yoke_context *ctx = way == YK_CUSTOM_CPU ? yoke_context_new("cpu") : NULL;
 		yoke_context *was = ctx ? yoke_use(ctx) : NULL;
-		const int there = way == YK_CUSTOM_CPU && !ctx ? failed() : compute(c, way, with ? r : first);
+		const int there =
+			way == YK_CUSTOM_CPU && !ctx ? failed() : compute(c, way, with ? r : first);
 		if (there > 0 && with)
 			err = compare(c, way, r, with, first);
 		else if (there > 0)
@@ -207,7 +218,8 @@ static double number(uint64_t a, uint64_t b)
 
 static double element(const struct value *v, int64_t i)
 {
-	return v->dtype == yoke_f32 ? (double)((const float *)v->bytes)[i] : ((const double *)v->bytes)[i];
+	return v->dtype == yoke_f32 ? (double)((const float *)v->bytes)[i] :
+				      ((const double *)v->bytes)[i];
 }
 
 // Elements from .. to - 1 of an operand, moved along a direction.
@@ -240,7 +252,8 @@ static int weigh(const struct check *c, const struct result *r, struct weighed *
 	for (int k = 0; k < c->nout; k++)
 		for (int64_t i = 0; is_real(r[k].dtype) && i < r[k].n; i++, at++) {
 			to->x[at] = r[k].x[i] * (float)number((uint64_t)i, 1000 + (uint64_t)k);
-			to->noise[at] = fabs(to->x[at]) * (r[k].dtype == yoke_f32 ? 0x1p-22 : 0x1p-50);
+			to->noise[at] =
+				fabs(to->x[at]) * (r[k].dtype == yoke_f32 ? 0x1p-22 : 0x1p-50);
 		}
 	return 0;
 }
@@ -263,7 +276,8 @@ static int moved(struct check *c, const struct move *m, double h, struct weighed
 		else
 			((double *)v->bytes)[i] = x;
 	}
-	const int there = compute(c, YK_CUSTOM_ANY, r), err = there > 0 ? weigh(c, r, to) : there < 0 ? there : failed();
+	const int there = compute(c, YK_CUSTOM_ANY, r),
+		  err = there > 0 ? weigh(c, r, to) : there < 0 ? there : failed();
 	results_free(r);
 	free(v->bytes);
 	*v = was;
@@ -279,12 +293,14 @@ struct slope {
 			  // noise
 };
 
-static int difference(struct check *c, const struct move *m, double h, const struct weighed *here, struct slope *to)
+static int difference(struct check *c, const struct move *m, double h, const struct weighed *here,
+		      struct slope *to)
 {
 	static const double step[] = { 1, -1, 2, -2 };
 	struct weighed at[4] = { { 0 } };
 	int err = 0;
-	*to = (struct slope){ .n = here->n, .central = malloc((size_t)here->n * sizeof *to->central + 1) };
+	*to = (struct slope){ .n = here->n,
+			      .central = malloc((size_t)here->n * sizeof *to->central + 1) };
 	if (!to->central)
 		err = no_memory(c);
 	for (int k = 0; k < 4 && !err; k++)
@@ -292,7 +308,8 @@ static int difference(struct check *c, const struct move *m, double h, const str
 	for (int64_t i = 0; i < here->n && !err; i++) {
 		const double right = (4 * at[0].x[i] - at[2].x[i] - 3 * here->x[i]) / (2 * h);
 		const double left = (3 * here->x[i] - 4 * at[1].x[i] + at[3].x[i]) / (2 * h);
-		to->central[i] = (8 * (at[0].x[i] - at[1].x[i]) - (at[2].x[i] - at[3].x[i])) / (12 * h);
+		to->central[i] =
+			(8 * (at[0].x[i] - at[1].x[i]) - (at[2].x[i] - at[3].x[i])) / (12 * h);
 		to->all += to->central[i];
 		to->jump += fmax(0, fabs(right - left) - 8 * here->noise[i] / h);
 		if (isnan(right - left))
@@ -306,7 +323,8 @@ static int difference(struct check *c, const struct move *m, double h, const str
 // Gradients of that sum with respect to the real operands, as f64; NULL for the others.
 static int gradients(const struct check *c, double **to)
 {
-	yoke_tensor *x[YOKE_OP_MAX_IN], *y[YOKE_OP_MAX_OUT] = { NULL }, *p[YOKE_OP_MAX_IN], *g[YOKE_OP_MAX_IN], *sum = NULL;
+	yoke_tensor *x[YOKE_OP_MAX_IN], *y[YOKE_OP_MAX_OUT] = { NULL }, *p[YOKE_OP_MAX_IN],
+					*g[YOKE_OP_MAX_IN], *sum = NULL;
 	int which[YOKE_OP_MAX_IN], n = 0;
 	yoke_scope *s = yoke_scope_begin("op_check");
 	operands(c, x);
@@ -319,8 +337,11 @@ static int gradients(const struct check *c, double **to)
 		for (int64_t i = 0; w && i < many; i++)
 			w[i] = (float)number((uint64_t)i, 1000 + (uint64_t)k);
 		yoke_tensor *flat = yoke_reshape(yoke_cast(y[k], yoke_f64), 1, &many);
-		yoke_tensor *part = w ? yoke_sum(yoke_mul(flat, yoke_cast(yoke_from(yoke_f32, 1, &many, w), yoke_f64)),
-						 YOKE_ALL) : NULL;
+		yoke_tensor *part =
+			w ? yoke_sum(yoke_mul(flat, yoke_cast(yoke_from(yoke_f32, 1, &many, w),
+							      yoke_f64)),
+				     YOKE_ALL) :
+			    NULL;
 		sum = sum ? yoke_add(sum, part) : part;
 		err = !w ? no_memory(c) : part ? 0 : failed();
 		free(w);
@@ -350,7 +371,8 @@ static int gradients(const struct check *c, double **to)
 enum verdict { AGREES, DIFFERS, UNKNOWN };
 
 // The distance between the differences of two step sizes, summed over elements, minus noise.
-static double apart(const struct slope *a, const struct slope *b, const struct weighed *here, double h)
+static double apart(const struct slope *a, const struct slope *b, const struct weighed *here,
+		    double h)
 {
 	double sum = 0;
 	for (int64_t i = 0; i < here->n; i++) {
@@ -363,11 +385,13 @@ static double apart(const struct slope *a, const struct slope *b, const struct w
 // Compares the gradient's product with a direction to the differences.  Reports an error only if
 // all step sizes and both sides agree for every element of the results: at a kink the sides
 // disagree, near one the step sizes do.
-static int judge(struct check *c, const struct move *m, const double *g, const struct weighed *here, double *got, double *want,
-		 enum verdict *to)
+static int judge(struct check *c, const struct move *m, const double *g, const struct weighed *here,
+		 double *got, double *want, enum verdict *to)
 {
 	const struct value *v = &c->in[m->operand];
-	const double tolerance = c->tolerance > 0 ? c->tolerance : v->dtype == yoke_f32 ? 2e-3 : 1e-7;
+	const double tolerance = c->tolerance > 0     ? c->tolerance :
+				 v->dtype == yoke_f32 ? 2e-3 :
+							1e-7;
 	struct slope d[STEPS] = { { 0 } };
 	double h = v->dtype == yoke_f32 ? 0x1p-5 : 0x1p-10, size = 0, max = 0;
 	int err = 0, s;
@@ -381,17 +405,19 @@ static int judge(struct check *c, const struct move *m, const double *g, const s
 	for (s = 0; s < STEPS && !err && *to != AGREES; s++) {
 		err = difference(c, m, ldexp(h, -2 * s), here, &d[s]);
 		max = fmax(max, fabs(d[s].all));
-		if (!err && fabs(*got - d[s].all) <= tolerance * fmax(1e-3, fmax(fabs(d[s].all), sqrt(size))))
+		if (!err && fabs(*got - d[s].all) <=
+				    tolerance * fmax(1e-3, fmax(fabs(d[s].all), sqrt(size))))
 			*to = AGREES;
 	}
 	if (!err && *to != AGREES) {
 	// `off` is the error of the gradient; the differences must agree to a fraction of it
-		const double off = isfinite(*got) ? fmin(fabs(*got - d[0].all), fabs(*got - d[1].all)) : fmax(1e-3, max);
-		h = ldexp(h, -2 * (STEPS - 1));
-		*want = d[1].all;
-		if (isfinite(max) && d[STEPS - 1].jump <= 0.5 * off && apart(&d[0], &d[1], here, h) <= 0.1 * off &&
-		    apart(&d[2], &d[1], here, h) <= 0.1 * off)
-			*to = DIFFERS;
+	const double off = isfinite(*got) ? fmin(fabs(*got - d[0].all), fabs(*got - d[1].all)) :
+					    fmax(1e-3, max);
+	h = ldexp(h, -2 * (STEPS - 1));
+	*want = d[1].all;
+	if (isfinite(max) && d[STEPS - 1].jump <= 0.5 * off &&
+	    apart(&d[0], &d[1], here, h) <= 0.1 * off && apart(&d[2], &d[1], here, h) <= 0.1 * off)
+		*to = DIFFERS;
 	}
 	for (s = 0; s < STEPS; s++)
 		free(d[s].central);
@@ -417,20 +443,26 @@ static int compare_gradient(struct check *c, int i, const double *g)
 			break;
 		known += v == AGREES;
 		if (v == DIFFERS)
-			err = yk_fail(YOKE_EINVAL, "op_check: %s: its gradient by operand %d gives %.9g along a random "
-				      "direction of elements %lld to %lld, differences of its results %.9g", c->own->def.name, i,
-				      got, (long long)m.from, (long long)m.to - 1, want);
+			err = yk_fail(
+				YOKE_EINVAL,
+				"op_check: %s: its gradient by operand %d gives %.9g along a random "
+				"direction of elements %lld to %lld, differences of its results %.9g",
+				c->own->def.name, i, got, (long long)m.from, (long long)m.to - 1,
+				want);
 		const int64_t half = m.from + (m.to - m.from) / 2;
 		split = v == UNKNOWN && split < 0 ? m.direction : split;
-		if (v == UNKNOWN && m.direction == split && half > m.from && n + 2 <= (int)(sizeof queue / sizeof *queue)) {
+		if (v == UNKNOWN && m.direction == split && half > m.from &&
+		    n + 2 <= (int)(sizeof queue / sizeof *queue)) {
 			queue[n++] = (struct move){ i, split, m.from, half };
 			queue[n++] = (struct move){ i, split, half, m.to };
 		}
 	}
 	weighed_free(&here);
 	if (!err && !known && c->in[i].n)
-		yk_warn("op", "op_check: %s: its gradient by operand %d could not be compared: differences of its results do not "
-			      "converge here; take operands that are not at kinks", c->own->def.name, i);
+		yk_warn("op",
+			"op_check: %s: its gradient by operand %d could not be compared: differences of its results do not "
+			"converge here; take operands that are not at kinks",
+			c->own->def.name, i);
 	return err;
 }
 
@@ -452,14 +484,18 @@ static int compare_gradients(struct check *c)
 	return err;
 }
 
-int yoke_op_check(int op, int nin, yoke_tensor *const *in, int nattr, const union yoke_attr *attr, double tolerance)
+int yoke_op_check(int op, int nin, yoke_tensor *const *in, int nattr, const union yoke_attr *attr,
+		  double tolerance)
 {
-	struct check c = { .own = yk_custom_of(op), .attr = attr, .nin = nin, .tolerance = tolerance };
+	struct check c = {
+		.own = yk_custom_of(op), .attr = attr, .nin = nin, .tolerance = tolerance
+	};
 	if (!c.own)
 		return yk_fail(YOKE_EINVAL, "op_check: no op has the number %d", op);
 	if (nin != c.own->def.nin || nattr != c.own->def.nattr || (nin && !in) || (nattr && !attr))
-		return yk_fail(YOKE_EINVAL, "op_check: %s takes %d operands and %d attributes, got %d and %d", c.own->def.name,
-			       c.own->def.nin, c.own->def.nattr, nin, nattr);
+		return yk_fail(YOKE_EINVAL,
+			       "op_check: %s takes %d operands and %d attributes, got %d and %d",
+			       c.own->def.name, c.own->def.nin, c.own->def.nattr, nin, nattr);
 	c.nout = c.own->def.nout;
 	int err = 0;
 	for (int i = 0; i < nin && !err; i++)

@@ -28,14 +28,19 @@ static int make_variable(struct yk_parameters *p, int rank, const int64_t *dims,
 	memcpy(here, dims, (size_t)rank * sizeof *here);
 	const int e = yk_shard_range_of(p->shard, name, rank, here, &range);
 	// keep it: the scope in which a model is built must not free it
-	yoke_tensor *var = e < 0 || p->deferred ? NULL : yoke_keep(yoke_variable(name, p->dtype ? p->dtype : yoke_f32, rank, here));
+	yoke_tensor *var =
+		e < 0 || p->deferred ?
+			NULL :
+			yoke_keep(yoke_variable(name, p->dtype ? p->dtype : yoke_f32, rank, here));
 	if (e < 0 || (!var && !p->deferred)) {
 		free(name);
 		return yoke_error_code();
 	}
 	p->var[p->count] = var;
 	struct yk_parameter *row = &p->row[p->count++];
-	*row = (struct yk_parameter){ .name = name, .shard = range, .rank = p->deferred ? rank : 0 };
+	*row = (struct yk_parameter){ .name = name,
+				      .shard = range,
+				      .rank = p->deferred ? rank : 0 };
 	memcpy(row->dims, here, (size_t)row->rank * sizeof *here);
 	return 0;
 }

@@ -40,12 +40,15 @@ struct yk_shard_range {
 
 // The shard of a parameter of that name; changes the first `rank` dims to the shard's.  EINVAL: not
 // evenly divisible.
-int yk_shard_range_of(const struct yk_shard *, const char *name, int rank, int64_t *dims, struct yk_shard_range *);
+int yk_shard_range_of(const struct yk_shard *, const char *name, int rank, int64_t *dims,
+		      struct yk_shard_range *);
 // The shard of a whole tensor; owned by the innermost scope.
 yoke_tensor *yk_shard_slice(const struct yk_shard_range *, yoke_tensor *whole);
 // Copies between whole and shard in host memory, elements of `each` bytes; dims are those of the
 // whole.
-void yk_shard_extract(const struct yk_shard_range *, int rank, const int64_t *dims, size_t each, const void *whole, void *shard);
-void yk_shard_insert(const struct yk_shard_range *, int rank, const int64_t *dims, size_t each, const void *shard, void *whole);
+void yk_shard_extract(const struct yk_shard_range *, int rank, const int64_t *dims, size_t each,
+		      const void *whole, void *shard);
+void yk_shard_insert(const struct yk_shard_range *, int rank, const int64_t *dims, size_t each,
+		     const void *shard, void *whole);
 
 #endif

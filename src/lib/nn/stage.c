@@ -22,7 +22,10 @@ static int split_given(const char *split, int64_t stages, int64_t layers, int64_
 		char *end;
 		const long long x = strtoll(at, &end, 10);
 		if (end == at || (*end && *end != ',') || x < 1 || x > layers)
-			return yk_fail(YOKE_EINVAL, "split=%s: must list the number of blocks of each stage, at least 1, e.g. 4,4", split);
+			return yk_fail(
+				YOKE_EINVAL,
+				"split=%s: must list the number of blocks of each stage, at least 1, e.g. 4,4",
+				split);
 		if (count < stages)
 			n[count] = x;
 		count++;
@@ -32,16 +35,18 @@ static int split_given(const char *split, int64_t stages, int64_t layers, int64_
 			break;
 	}
 	if (count != stages)
-		return yk_fail(YOKE_EINVAL, "split=%s has %lld numbers, but there are stages=%lld", split, (long long)count,
-			       (long long)stages);
+		return yk_fail(YOKE_EINVAL, "split=%s has %lld numbers, but there are stages=%lld",
+			       split, (long long)count, (long long)stages);
 	if (sum != layers)
-		return yk_fail(YOKE_EINVAL, "split=%s comes to %lld blocks, but there are layers=%lld", split, (long long)sum,
-			       (long long)layers);
+		return yk_fail(YOKE_EINVAL,
+			       "split=%s comes to %lld blocks, but there are layers=%lld", split,
+			       (long long)sum, (long long)layers);
 	return 0;
 }
 
 // Fills stages, from the last one on, with at most `max` work each; false: that is impossible.
-static bool fill(const struct yk_model *m, const struct yk_model_shape *s, int64_t stages, double max, int64_t *n)
+static bool fill(const struct yk_model *m, const struct yk_model_shape *s, int64_t stages,
+		 double max, int64_t *n)
 {
 	int64_t left = s->layers;
 	for (int64_t k = stages - 1; k >= 0; k--) {
@@ -57,7 +62,8 @@ static bool fill(const struct yk_model *m, const struct yk_model_shape *s, int64
 	return left == 0;
 }
 
-static void split_evenly(const struct yk_model *m, const struct yk_model_shape *s, int64_t stages, int64_t *n)
+static void split_evenly(const struct yk_model *m, const struct yk_model_shape *s, int64_t stages,
+			 int64_t *n)
 {
 	double min = 0, max = m->work(s, s->layers);
 	for (int64_t i = 0; i < s->layers; i++)
@@ -72,8 +78,8 @@ static void split_evenly(const struct yk_model *m, const struct yk_model_shape *
 	fill(m, s, stages, max, n);
 }
 
-int yk_stage_split(const struct yk_model *m, const struct yk_model_shape *s, const char *split, int64_t stages, int64_t at,
-		   int64_t *from, int64_t *to)
+int yk_stage_split(const struct yk_model *m, const struct yk_model_shape *s, const char *split,
+		   int64_t stages, int64_t at, int64_t *from, int64_t *to)
 {
 	const bool evenly = !strcmp(split, "auto");
 	int e = 0;
@@ -82,8 +88,9 @@ int yk_stage_split(const struct yk_model *m, const struct yk_model_shape *s, con
 			"parallelism; give stages=1",
 			       (long long)stages, m->name);
 	if (stages > 1 && stages > s->layers)
-		return yk_fail(YOKE_EINVAL, "stages=%lld are more than layers=%lld: each stage has one at least", (long long)stages,
-			       (long long)s->layers);
+		return yk_fail(YOKE_EINVAL,
+			       "stages=%lld are more than layers=%lld: each stage has one at least",
+			       (long long)stages, (long long)s->layers);
 	int64_t *n = calloc((size_t)stages, sizeof *n);
 	if (!n)
 		return yk_fail(YOKE_ENOMEM, "stages: no memory");
@@ -116,13 +123,15 @@ static bool is_last(const struct yk_network *n)
 	return n->stage.at == n->stage.of - 1;
 }
 
-static yoke_tensor *compute(const struct yk_network *n, yoke_tensor *windows, yoke_tensor *in, double dropout)
+static yoke_tensor *compute(const struct yk_network *n, yoke_tensor *windows, yoke_tensor *in,
+			    double dropout)
 {
 	const int64_t width = yoke_dim(windows, 1);
 	if (n->stage.of == 1)
 		return yk_windows_loss(n, windows, dropout);
 	yoke_range_push("forward");
-	yoke_tensor *x = yk_network_forward(n, in ? in : yoke_slice(windows, 1, 0, width - 1, 1), dropout);
+	yoke_tensor *x =
+		yk_network_forward(n, in ? in : yoke_slice(windows, 1, 0, width - 1, 1), dropout);
 	if (is_last(n))
 		x = n->model->logits(n, x);
 	yoke_range_pop();
@@ -142,7 +151,8 @@ static void dims_in(const struct yk_network *n, const yoke_tensor *windows, int6
 	dims[2] = n->model->width(n, n->stage.from);
 }
 
-int yk_stage_forward(const struct yk_network *n, yoke_tensor *windows, double dropout, struct yk_passage *to)
+int yk_stage_forward(const struct yk_network *n, yoke_tensor *windows, double dropout,
+		     struct yk_passage *to)
 {
 	const struct yk_stage *s = &n->stage;
 	int64_t dims[3];
@@ -166,13 +176,14 @@ yoke_tensor *yk_stage_alone(const struct yk_network *n, yoke_tensor *windows, do
 	return compute(n, windows, yoke_full(yoke_f32, 3, dims, 0), dropout);
 }
 
-int yk_stage_backward(const struct yk_network *n, const struct yk_passage *x, yoke_tensor *by, int count, yoke_tensor *const *p,
-		      yoke_tensor **g)
+int yk_stage_backward(const struct yk_network *n, const struct yk_passage *x, yoke_tensor *by,
+		      int count, yoke_tensor *const *p, yoke_tensor **g)
 {
 	const struct yk_stage *s = &n->stage;
 	int64_t dims[YOKE_MAX_RANK];
 	const bool sends = s->at > 0;
-	yoke_tensor **list = malloc(2 * ((size_t)count + 1) * sizeof *list), **got = list + count + 1;
+	yoke_tensor **list = malloc(2 * ((size_t)count + 1) * sizeof *list),
+		    **got = list + count + 1;
 	if (!list)
 		return yk_fail(YOKE_ENOMEM, "stages: no memory");
 	memcpy(list, p, (size_t)count * sizeof *list);
@@ -185,7 +196,8 @@ int yk_stage_backward(const struct yk_network *n, const struct yk_passage *x, yo
 		const int rank = yoke_rank(x->out);
 		for (int i = 0; i < rank; i++)
 			dims[i] = yoke_dim(x->out, i);
-		yoke_tensor *cotangent = yoke_recv(s->group, (int)s->at + 1, yoke_f32, rank, dims, YOKE_NONE);
+		yoke_tensor *cotangent =
+			yoke_recv(s->group, (int)s->at + 1, yoke_f32, rank, dims, YOKE_NONE);
 		e = yoke_grad_from(1, &x->out, &cotangent, count + sends, list, got);
 	}
 	if (e == 0 && sends)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Losses of windows: [B,T+1] ids, or packed texts (data/chats.h), as [B,3 context] or as [B,3,T] with
-// any T up to the context.
+// Losses of windows: [B,T+1] ids, or packed texts (data/chats.h), as [B,3 context] or as [B,3,T]
+// with any T up to the context.
 #ifndef YK_WINDOWS_H
 #define YK_WINDOWS_H
 

@@ -100,7 +100,8 @@ static bool has_room(struct yk_profile *p)
 
 static void trace(struct yk_profile *p, const struct yk_traced *x)
 {
-	if (!has_room(p) || yk_grow(&p->trace.event, &p->trace.event_cap, p->trace.events + 1, sizeof *p->trace.event) < 0)
+	if (!has_room(p) || yk_grow(&p->trace.event, &p->trace.event_cap, p->trace.events + 1,
+				    sizeof *p->trace.event) < 0)
 		p->trace.dropped++;
 	else
 		p->trace.event[p->trace.events++] = *x;
@@ -155,8 +156,8 @@ static bool times(const struct yk_profile *p, struct yk_pending *x)
 {
 	const struct yoke_backend *ops = p->ctx->device->ops;
 	uint64_t at, ns;
-	if (!p->timed[lane_of(x->activity.stream)] || !p->clock.anchor || !x->to || yk_event_wait(x->to) ||
-	    ops->event_elapsed(x->from->handle, x->to->handle, &ns) ||
+	if (!p->timed[lane_of(x->activity.stream)] || !p->clock.anchor || !x->to ||
+	    yk_event_wait(x->to) || ops->event_elapsed(x->from->handle, x->to->handle, &ns) ||
 	    ops->event_elapsed(p->clock.anchor->handle, x->from->handle, &at))
 		return false;
 	if (x->kind == YK_BUSY_PLAN && ns > x->ns) { // at the end of the gap
@@ -213,7 +214,8 @@ void yk_activity_resolve(struct yk_profile *p)
 
 // Records an event on an idle queue and determines its completion time: the midpoint of two host
 // times around it.
-static struct yk_event *anchor(const struct yk_profile *p, struct yk_queue *q, uint64_t *at, uint64_t *error)
+static struct yk_event *anchor(const struct yk_profile *p, struct yk_queue *q, uint64_t *at,
+			       uint64_t *error)
 {
 	yk_queue_drain(q);
 	const uint64_t from = now(p);
@@ -233,9 +235,11 @@ void yk_activity_close(struct yk_profile *p)
 	uint64_t at, error, ns;
 	p->clock.drift = 1;
 	p->clock.error = p->clock.anchor ? p->clock.anchor_error : 0;
-	struct yk_event *last = p->clock.anchor ? anchor(p, p->ctx->queues.steps, &at, &error) : NULL;
+	struct yk_event *last =
+		p->clock.anchor ? anchor(p, p->ctx->queues.steps, &at, &error) : NULL;
 	bool had = yoke_error_code() != 0;
-	if (last && !p->ctx->device->ops->event_elapsed(p->clock.anchor->handle, last->handle, &ns) && ns) {
+	if (last &&
+	    !p->ctx->device->ops->event_elapsed(p->clock.anchor->handle, last->handle, &ns) && ns) {
 		p->clock.error = p->clock.anchor_error > error ? p->clock.anchor_error : error;
 		// a clock drift smaller than the measurement error is ignored
 		const double off = (double)(at - p->clock.anchored) - (double)ns;
@@ -251,7 +255,8 @@ static void begin_events(struct yk_profile *p, struct yk_queue *q, int stream)
 {
 	struct yk_between *b = &p->between[stream];
 	if (!p->clock.anchor)
-		p->clock.anchor = anchor(p, p->ctx->queues.steps, &p->clock.anchored, &p->clock.anchor_error);
+		p->clock.anchor =
+			anchor(p, p->ctx->queues.steps, &p->clock.anchored, &p->clock.anchor_error);
 	// Between the steps of a launch there is one event, unless work was enqueued that no
 	// observer saw.
 	if (b->last && (!b->follows || b->last->serial != q->marks)) {
@@ -297,9 +302,11 @@ static void end_events(struct yk_profile *p, struct yk_queue *q, int kind, uint3
 static void brought(struct yk_profile *p, const struct yk_storage *s, const struct yk_plan *plan,
 		    const struct yk_ref *ref, uint32_t number)
 {
-	p->upload.unread[p->upload.n++ % (sizeof p->upload.unread / sizeof *p->upload.unread)] = (struct yk_brought){
-		.storage = s, .plan = plan ? plan->serial : 0, .ref = ref ? *ref : (struct yk_ref){ 0 }, .number = number
-	};
+	p->upload.unread[p->upload.n++ % (sizeof p->upload.unread / sizeof *p->upload.unread)] =
+		(struct yk_brought){ .storage = s,
+				     .plan = plan ? plan->serial : 0,
+				     .ref = ref ? *ref : (struct yk_ref){ 0 },
+				     .number = number };
 }
 
 static bool reads(const struct yk_profile *p, const struct yk_plan *plan, const struct yk_ref *r,
@@ -352,7 +359,8 @@ static void begin(struct yk_observer *o, struct yk_queue *q)
 	int stream = stream_of(p, q);
 	if (by_events(p, lane_of(stream)))
 		begin_events(p, q, stream);
-	const bool looks = p->details && p->number % LOOKS == 0 && is_synchronous(p, lane_of(stream));
+	const bool looks =
+		p->details && p->number % LOOKS == 0 && is_synchronous(p, lane_of(stream));
 	p->worked = looks ? processor_ns() : 0;
 	p->opened = yk_nanoseconds();
 }
@@ -360,7 +368,8 @@ static void begin(struct yk_observer *o, struct yk_queue *q)
 static void count(struct yk_profile *p, struct yk_traced_count c)
 {
 	c.at = now(p);
-	if (!has_room(p) || yk_grow(&p->trace.count, &p->trace.count_cap, p->trace.counts + 1, sizeof *p->trace.count) < 0)
+	if (!has_room(p) || yk_grow(&p->trace.count, &p->trace.count_cap, p->trace.counts + 1,
+				    sizeof *p->trace.count) < 0)
 		p->trace.dropped++;
 	else
 		p->trace.count[p->trace.counts++] = c;
@@ -373,7 +382,8 @@ static void count_all(struct yk_profile *p)
 	struct yoke_sample d;
 	uint64_t ns;
 	yk_pool_stats(p->ctx->device->pool, &s);
-	if (!p->trace.counts || p->sample.allocated != s.allocated_bytes.current || p->sample.reserved != s.reserved_bytes.current)
+	if (!p->trace.counts || p->sample.allocated != s.allocated_bytes.current ||
+	    p->sample.reserved != s.reserved_bytes.current)
 		count(p, (struct yk_traced_count){ .allocated = s.allocated_bytes.current,
 						   .reserved = s.reserved_bytes.current });
 	p->sample.allocated = s.allocated_bytes.current;
@@ -381,13 +391,15 @@ static void count_all(struct yk_profile *p)
 	if (!yk_telemetry_last(p->ctx->device, &d, &ns) || ns <= p->sample.at)
 		return;
 	p->sample.at = ns;
-	count(p, (struct yk_traced_count){ .util = d.known & YOKE_SAMPLE_UTIL ? (float)d.util : NAN,
-					   .power_w = d.known & YOKE_SAMPLE_POWER ? (float)d.power_w : NAN, .sampled = true });
+	count(p, (struct yk_traced_count){
+			 .util = d.known & YOKE_SAMPLE_UTIL ? (float)d.util : NAN,
+			 .power_w = d.known & YOKE_SAMPLE_POWER ? (float)d.power_w : NAN,
+			 .sampled = true });
 }
 
 // The row of the activity that ends, and its contributions other than time; YK_NIL: none.
-static uint32_t row_of(struct yk_profile *p, int stream, enum yk_work_kind work, const struct yk_plan *plan,
-		       uint64_t n, uint64_t host_ns, uint32_t *range)
+static uint32_t row_of(struct yk_profile *p, int stream, enum yk_work_kind work,
+		       const struct yk_plan *plan, uint64_t n, uint64_t host_ns, uint32_t *range)
 {
 	static const char *const name[] = {
 		[YK_WORK_UP] = "put",
@@ -409,7 +421,8 @@ static uint32_t row_of(struct yk_profile *p, int stream, enum yk_work_kind work,
 	if (work == YK_WORK_STEP)
 		s = yk_row_of_step(&p->rows, p->ctx, plan, n, p->launch);
 	const uint32_t row = work == YK_WORK_STEP ? (s ? s->row : YK_NIL) :
-			     yk_row_of(&p->rows, p->ctx, name[work], p->ctx->stream[stream].device->id);
+						    yk_row_of(&p->rows, p->ctx, name[work],
+							      p->ctx->stream[stream].device->id);
 	if (row == YK_NIL) {
 		no_memory(p);
 		return row;
@@ -449,9 +462,15 @@ static void end(struct yk_observer *o, struct yk_queue *q, enum yk_work_kind wor
 	p->between[stream].follows = is_step && events && goes_on(plan, n);
 	uint32_t range = 0, number = p->number++;
 	struct yk_traced x = {
-		.begin = p->opened - p->started, .ns = ns, .host = p->opened - p->started,
-		.host_ns = ns < UINT32_MAX ? (uint32_t)ns : UINT32_MAX, .number = number, .stream = (uint8_t)stream,
-		.thread = p->details ? thread_of(p) : 0, .apart = events && !host, .mapped = true,
+		.begin = p->opened - p->started,
+		.ns = ns,
+		.host = p->opened - p->started,
+		.host_ns = ns < UINT32_MAX ? (uint32_t)ns : UINT32_MAX,
+		.number = number,
+		.stream = (uint8_t)stream,
+		.thread = p->details ? thread_of(p) : 0,
+		.apart = events && !host,
+		.mapped = true,
 	};
 	if (work == YK_WORK_WAIT && events) { // for work that is timed itself
 		x.stream = YK_HOST_ACTIVITY;
@@ -484,16 +503,19 @@ static void range_ends(struct yk_profile *p, struct yk_open_range r)
 		s->calls++;
 		s->host_ns += ns;
 	}
-	if (!has_room(p) || yk_grow(&p->trace.range, &p->trace.range_cap, p->trace.ranges + 1, sizeof *p->trace.range) < 0)
+	if (!has_room(p) || yk_grow(&p->trace.range, &p->trace.range_cap, p->trace.ranges + 1,
+				    sizeof *p->trace.range) < 0)
 		p->trace.dropped++;
 	else
-		p->trace.range[p->trace.ranges++] = (struct yk_traced_range){ r.begin, ns, r.path, thread_of(p) };
+		p->trace.range[p->trace.ranges++] =
+			(struct yk_traced_range){ r.begin, ns, r.path, thread_of(p) };
 }
 
 static void on_range(struct yk_observer *o, uint32_t path, bool begins)
 {
 	struct yk_profile *p = (struct yk_profile *)o;
-	if (begins && yk_grow(&p->path.open, &p->path.open_cap, p->path.opens + 1, sizeof *p->path.open) == 0)
+	if (begins &&
+	    yk_grow(&p->path.open, &p->path.open_cap, p->path.opens + 1, sizeof *p->path.open) == 0)
 		p->path.open[p->path.opens++] = (struct yk_open_range){ path, now(p) };
 	else if (begins)
 		no_memory(p);
@@ -524,6 +546,8 @@ void yk_activity_init(struct yk_profile *p)
 {
 	for (int lane = 0; lane < 2; lane++)
 		p->timed[lane] = p->details || is_synchronous(p, lane);
-	p->observer = (struct yk_observer){ .begin = begin, .end = end, .range = p->details ? on_range : NULL,
+	p->observer = (struct yk_observer){ .begin = begin,
+					    .end = end,
+					    .range = p->details ? on_range : NULL,
 					    .times = p->timed[lane_of(YK_STREAM_DEVICE)] };
 }

@@ -45,7 +45,9 @@ static int64_t place_of(const struct yoke_profile_schedule *s, int64_t step, int
 static enum yoke_profile_state state_of(const struct yoke_profile_schedule *s, int64_t step)
 {
 	int64_t cycle, m = place_of(s, step, &cycle);
-	return m < s->wait ? YOKE_PROFILE_OFF : m < s->wait + s->warmup ? YOKE_PROFILE_WARMUP : YOKE_PROFILE_ACTIVE;
+	return m < s->wait             ? YOKE_PROFILE_OFF :
+	       m < s->wait + s->warmup ? YOKE_PROFILE_WARMUP :
+					 YOKE_PROFILE_ACTIVE;
 }
 
 int yoke_profile_state(const struct yoke_profile_schedule *from, int64_t step)
@@ -90,8 +92,8 @@ yoke_profile *yoke_profile_new(const struct yoke_profile_options *from)
 	struct yoke_profile_options o = { 0 };
 	if (yk_sized_read(&o, sizeof o, from, "profile_new", "yoke_profile_options") < 0)
 		return NULL;
-	const struct yoke_profile_schedule s = { sizeof s, o.skip_first, o.wait, o.warmup, o.active, o.repeat,
-						 o.skip_first_wait };
+	const struct yoke_profile_schedule s = { sizeof s, o.skip_first, o.wait,           o.warmup,
+						 o.active, o.repeat,     o.skip_first_wait };
 	if (check("profile_new", &s) < 0)
 		return NULL;
 	if (o.folder && yk_dir_make(o.folder) < 0)
@@ -122,7 +124,8 @@ yoke_profile *yoke_profile_new(const struct yoke_profile_options *from)
 
 static int by_begin(const void *a, const void *b)
 {
-	const struct yk_traced *x = *(const struct yk_traced *const *)a, *y = *(const struct yk_traced *const *)b;
+	const struct yk_traced *x = *(const struct yk_traced *const *)a,
+			       *y = *(const struct yk_traced *const *)b;
 	return (x->begin > y->begin) - (x->begin < y->begin);
 }
 
@@ -141,7 +144,8 @@ static void count_idle(struct yk_profile *p, uint64_t wall)
 	if (n)
 		qsort(order, n, sizeof *order, by_begin);
 	for (size_t i = 0; i < n; i++) {
-		const uint64_t from = order[i]->begin > end ? order[i]->begin : end, to = order[i]->begin + order[i]->ns;
+		const uint64_t from = order[i]->begin > end ? order[i]->begin : end,
+			       to = order[i]->begin + order[i]->ns;
 		busy += to > from ? to - from : 0;
 		end = to > end ? to : end;
 	}
@@ -169,9 +173,11 @@ static int hand_over(yoke_profile *p, bool partial)
 		snprintf(path, sizeof path, "%s/cycle%lld.json", p->folder, (long long)p->cycle);
 		e = yk_profile_trace_max(core, path, yk_profile_max_bytes(p), 0, NULL);
 		if (e == 0 && core->trace.dropped)
-			yk_warn("profile", "%s: %llu events are omitted, because the file would "
+			yk_warn("profile",
+				"%s: %llu events are omitted, because the file would "
 				"exceed %llu bytes",
-				path, (unsigned long long)core->trace.dropped, (unsigned long long)yk_profile_max_bytes(p));
+				path, (unsigned long long)core->trace.dropped,
+				(unsigned long long)yk_profile_max_bytes(p));
 	}
 	if (e == 0 && p->options.cycle)
 		e = p->options.cycle(p, p->cycle, partial, p->options.arg);
@@ -201,7 +207,8 @@ void yoke_profile_free(yoke_profile *p)
 	if (p->step == 0)
 		yk_warn("profile", "it ends without a step: yoke_profile_step was never called");
 	else if (p->state == YOKE_PROFILE_ACTIVE && p->core->ctx->access.ended)
-		yk_warn("profile", "the last cycle is lost: its context was freed before the profile");
+		yk_warn("profile",
+			"the last cycle is lost: its context was freed before the profile");
 	else if (p->state == YOKE_PROFILE_ACTIVE && p->core->number && hand_over(p, true) < 0)
 		yk_warn("profile", "the last cycle: %s", yoke_error());
 	yk_profile_drop(p);

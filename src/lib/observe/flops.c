@@ -48,10 +48,12 @@ static double listed(const struct yoke_op *op)
 }
 
 // Number of pairs of a query and a key visible to it.  n: the number of keys, if the host knows it.
-static double pairs(const struct yoke_view *q, const struct yoke_view *k, const struct yoke_view *n, bool causal)
+static double pairs(const struct yoke_view *q, const struct yoke_view *k, const struct yoke_view *n,
+		    bool causal)
 {
 	const double t = (double)q->dims[1], all = (double)k->dims[1];
-	const double s = n->kind == YOKE_VIEW_SCALAR && (double)n->offset < all ? (double)n->offset : all;
+	const double s =
+		n->kind == YOKE_VIEW_SCALAR && (double)n->offset < all ? (double)n->offset : all;
 	double seen = t * s;
 	if (causal && s >= t) // query i sees i + s - t + 1
 		seen = t * (s - t) + t * (t + 1) / 2;
@@ -82,9 +84,11 @@ static double flops_of(const struct yoke_op *op)
 	switch (op->code) {
 	case YOKE_OP_CONTRACT: return contraction(op);
 	case YOKE_OP_ATTENTION:
-		return 4 * (double)in[0].dims[3] * pairs(&in[0], &in[1], &in[op->nin - 1], op->attr[0].i != 0);
+		return 4 * (double)in[0].dims[3] *
+		       pairs(&in[0], &in[1], &in[op->nin - 1], op->attr[0].i != 0);
 	case YOKE_OP_ATTENTION_BACKWARD:
-		return 10 * (double)in[0].dims[3] * pairs(&in[0], &in[1], &in[op->nin - 1], op->attr[0].i != 0);
+		return 10 * (double)in[0].dims[3] *
+		       pairs(&in[0], &in[1], &in[op->nin - 1], op->attr[0].i != 0);
 	case YOKE_OP_CONV: return convolution(&op->out[0], &in[1]);
 	case YOKE_OP_CONV_X: return convolution(&in[0], &in[1]);
 	case YOKE_OP_CONV_W: return convolution(&in[1], &op->out[0]);

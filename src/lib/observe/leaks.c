@@ -89,8 +89,8 @@ static void find(const struct yk_history *h, const struct yk_pool_stats *s, void
 		const struct yk_who *w = &h->who[b->who];
 		struct suspect *x = &f->list[f->n++];
 		x->bytes = b->bytes;
-		snprintf(x->who, sizeof x->who, "%s%s%s%s%s", *w->op ? w->op : "unknown", *w->range ? " in " : "", w->range,
-			 *w->site ? " at " : "", w->site);
+		snprintf(x->who, sizeof x->who, "%s%s%s%s%s", *w->op ? w->op : "unknown",
+			 *w->range ? " in " : "", w->range, *w->site ? " at " : "", w->site);
 	}
 }
 
@@ -108,7 +108,8 @@ static void list(const yoke_leaks *l)
 	if (f.n)
 		qsort(f.list, f.n, sizeof *f.list, by_bytes);
 	for (size_t i = 0; i < f.n; i++)
-		yk_warn("leaks", "  %s by %s", yk_bytes_text(bytes, f.list[i].bytes), f.list[i].who);
+		yk_warn("leaks", "  %s by %s", yk_bytes_text(bytes, f.list[i].bytes),
+			f.list[i].who);
 	free(f.list);
 }
 
@@ -120,12 +121,17 @@ int yoke_leaks_check(yoke_leaks *l, const char *name, struct yoke_leak *to)
 	if (err)
 		return err;
 	yk_pool_stats(l->pool, &s);
-	struct yoke_leak x = { sizeof x, l->begin, s.allocated_bytes.current, s.allocated_bytes.peak,
-			       (int64_t)(s.allocated_bytes.current - l->begin), 0 };
+	struct yoke_leak x = { sizeof x,
+			       l->begin,
+			       s.allocated_bytes.current,
+			       s.allocated_bytes.peak,
+			       (int64_t)(s.allocated_bytes.current - l->begin),
+			       0 };
 	x.warned = x.diff > WARNED;
 	if (x.warned) {
-		yk_warn("leaks", "%s: %s more than at the beginning; blocks of more than 1 MB since then:", name ? name : "leaks",
-			yk_bytes_text(more, (uint64_t)x.diff));
+		yk_warn("leaks",
+			"%s: %s more than at the beginning; blocks of more than 1 MB since then:",
+			name ? name : "leaks", yk_bytes_text(more, (uint64_t)x.diff));
 		list(l);
 	}
 	return to ? yk_sized_write(to, sizeof x, &x, "leaks_check", "yoke_leak") : 0;

@@ -30,7 +30,8 @@ static void read_processors(double *busy, double *all)
 	double t[8] = { 0 };
 	*busy = *all = NAN;
 	if (yk_sys_read("/proc/stat", text, sizeof text) || strncmp(text, "cpu ", 4) ||
-	    yk_sscanf(text + 4, "%lf %lf %lf %lf %lf %lf %lf %lf", &t[0], &t[1], &t[2], &t[3], &t[4], &t[5], &t[6], &t[7]) < 4)
+	    yk_sscanf(text + 4, "%lf %lf %lf %lf %lf %lf %lf %lf", &t[0], &t[1], &t[2], &t[3],
+		      &t[4], &t[5], &t[6], &t[7]) < 4)
 		return;
 	*all = 0;
 	for (int i = 0; i < 8; i++)
@@ -48,8 +49,10 @@ static double read_process(double *threads)
 	if (yk_sys_read("/proc/self/stat", text, sizeof text))
 		return NAN;
 	const char *at = strrchr(text, ')');
-	if (!at || yk_sscanf(at + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lf %lf %*d %*d %*d %*d %lf", &user, &system,
-			  threads) != 3)
+	if (!at ||
+	    yk_sscanf(at + 1,
+		      " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lf %lf %*d %*d %*d %*d %lf",
+		      &user, &system, threads) != 3)
 		return NAN;
 	const long tick = sysconf(_SC_CLK_TCK);
 	return (user + system) / (double)(tick > 0 ? tick : 100);
@@ -89,7 +92,8 @@ static void sample_files(struct yoke_host_sample *to)
 	}
 	for (int i = 0; i < 3; i++) { // "some avg10=0.12 avg60=.."
 		snprintf(path, sizeof path, "/proc/pressure/%s", waits[i]);
-		const char *at = yk_sys_read(path, text, sizeof text) ? NULL : strstr(text, "some avg10=");
+		const char *at =
+			yk_sys_read(path, text, sizeof text) ? NULL : strstr(text, "some avg10=");
 		if (at)
 			*pressure[i] = yk_strtod(at + strlen("some avg10="), NULL) / 100;
 	}
@@ -105,12 +109,14 @@ static double hottest(void)
 	for (int i = 0; yk_sys_entry("/sys/class/hwmon", "hwmon", i, folder); i++) {
 		snprintf(path, sizeof path, "%s/name", folder);
 		if (yk_sys_read(path, name, sizeof name) ||
-		    (strcmp(name, "coretemp") && strcmp(name, "k10temp") && strcmp(name, "zenpower") &&
-		     strcmp(name, "cpu_thermal")))
+		    (strcmp(name, "coretemp") && strcmp(name, "k10temp") &&
+		     strcmp(name, "zenpower") && strcmp(name, "cpu_thermal")))
 			continue;
 		for (int k = 0; yk_sys_entry(folder, "temp", k, entry); k++) {
 			const size_t n = strlen(entry);
-			const double t = n > 6 && !strcmp(entry + n - 6, "_input") ? yk_sys_number(entry, 1e-3) : NAN;
+			const double t = n > 6 && !strcmp(entry + n - 6, "_input") ?
+						 yk_sys_number(entry, 1e-3) :
+						 NAN;
 			max = isnan(max) || t > max ? (isnan(t) ? max : t) : max;
 		}
 	}
@@ -129,7 +135,8 @@ static void clocks(struct yoke_host_sample *to)
 		sum += isnan(hz) ? 0 : hz;
 		n += !isnan(hz);
 		if (!isnan(max))
-			to->clock_max_hz = isnan(to->clock_max_hz) ? max : fmax(to->clock_max_hz, max);
+			to->clock_max_hz =
+				isnan(to->clock_max_hz) ? max : fmax(to->clock_max_hz, max);
 	}
 	if (n)
 		to->clock_hz = sum / n;
@@ -141,7 +148,9 @@ static void rapl_find(struct yk_host_state *s)
 {
 	char folder[YK_SYS_PATH];
 	s->rapls = 0;
-	for (int i = 0; s->rapls < YK_RAPL_MAX && yk_sys_entry("/sys/class/powercap", "intel-rapl:", i, folder); i++)
+	for (int i = 0; s->rapls < YK_RAPL_MAX &&
+			yk_sys_entry("/sys/class/powercap", "intel-rapl:", i, folder);
+	     i++)
 		// packages; names of subdomains have a second colon
 		if (!strchr(strchr(folder, ':') + 1, ':')) {
 			struct yk_rapl *r = &s->rapl[s->rapls++];
@@ -165,11 +174,14 @@ static void energy(struct yk_host_state *s, bool first, struct yoke_host_sample 
 		snprintf(path, sizeof path, "%s/energy_uj", r->path);
 		const int code = yk_sys_read(path, text, sizeof text);
 		if (code) {
-			snprintf(to->energy_why, sizeof to->energy_why, "%s", code == EACCES || code == EPERM ?
-				 "RAPL is readable by root only since Linux 5.10" : strerror(code));
+			snprintf(to->energy_why, sizeof to->energy_why, "%s",
+				 code == EACCES || code == EPERM ?
+					 "RAPL is readable by root only since Linux 5.10" :
+					 strerror(code));
 			break;
 		}
-		const double now = yk_strtod(text, NULL), range = yk_sys_number_in(r->path, "max_energy_range_uj", 1);
+		const double now = yk_strtod(text, NULL),
+			     range = yk_sys_number_in(r->path, "max_energy_range_uj", 1);
 		double more = now - r->last;
 		if (more < 0)
 			more += isnan(range) ? -more : range;
@@ -188,7 +200,8 @@ static bool group_path(const char *text, const char *controller, char *to, size_
 {
 	for (const char *line = text; line && *line; line = strchr(line, '\n')) {
 		line += *line == '\n';
-		const char *names = strchr(line, ':'), *path = names ? strchr(names + 1, ':') : NULL;
+		const char *names = strchr(line, ':'),
+			   *path = names ? strchr(names + 1, ':') : NULL;
 		if (!path)
 			continue;
 		const size_t n = (size_t)(path - names - 1), want = strlen(controller);
@@ -243,7 +256,8 @@ static void look_2(const char *folder, struct yoke_host_sample *to)
 	char path[2 * YK_SYS_PATH], text[64];
 	double quota, period;
 	snprintf(path, sizeof path, "%s/cpu.max", folder);
-	if (!yk_sys_read(path, text, sizeof text) && yk_sscanf(text, "%lf %lf", &quota, &period) == 2 && period > 0)
+	if (!yk_sys_read(path, text, sizeof text) &&
+	    yk_sscanf(text, "%lf %lf", &quota, &period) == 2 && period > 0)
 		to->cpu_limit = min_of(to->cpu_limit, quota / period);
 	// "max" reads as NaN
 	to->memory_limit = min_of(to->memory_limit, yk_sys_number_in(folder, "memory.max", 1));
@@ -274,7 +288,8 @@ static void groups(struct yoke_host_sample *to)
 {
 	char text[YK_SYS_TEXT];
 	struct group memory = { "/sys/fs/cgroup/memory", "", look_memory_1 };
-	struct group cpu = { "/sys/fs/cgroup/cpu", "", look_cpu_1 }, both = { "/sys/fs/cgroup", "", look_2 };
+	struct group cpu = { "/sys/fs/cgroup/cpu", "", look_cpu_1 },
+		     both = { "/sys/fs/cgroup", "", look_2 };
 	if (yk_sys_read("/proc/self/cgroup", text, sizeof text))
 		return;
 	if (group_path(text, "memory", memory.path, sizeof memory.path))
@@ -304,12 +319,28 @@ void yk_host_begin(struct yk_host_state *s)
 void yk_host_sample(struct yk_host_state *s, struct yoke_host_sample *to)
 {
 	const bool first = !s->seen;
-	*to = (struct yoke_host_sample){ .size = sizeof *to, .cpu = NAN, .process_cpu = NAN, .threads = NAN, .rss = NAN,
-				  .rss_peak = NAN, .read_bytes = NAN, .written_bytes = NAN, .pressure_cpu = NAN,
-				  .pressure_memory = NAN, .pressure_io = NAN, .temp_c = NAN, .clock_hz = NAN,
-				  .clock_max_hz = NAN, .memory_total = NAN, .memory_available = NAN,
-				  .memory_limit = NAN, .memory_used = NAN, .cpu_limit = NAN, .oom_kills = NAN,
-				  .throttled_s = NAN, .energy_j = NAN };
+	*to = (struct yoke_host_sample){ .size = sizeof *to,
+					 .cpu = NAN,
+					 .process_cpu = NAN,
+					 .threads = NAN,
+					 .rss = NAN,
+					 .rss_peak = NAN,
+					 .read_bytes = NAN,
+					 .written_bytes = NAN,
+					 .pressure_cpu = NAN,
+					 .pressure_memory = NAN,
+					 .pressure_io = NAN,
+					 .temp_c = NAN,
+					 .clock_hz = NAN,
+					 .clock_max_hz = NAN,
+					 .memory_total = NAN,
+					 .memory_available = NAN,
+					 .memory_limit = NAN,
+					 .memory_used = NAN,
+					 .cpu_limit = NAN,
+					 .oom_kills = NAN,
+					 .throttled_s = NAN,
+					 .energy_j = NAN };
 	sample_processors(s, to);
 	sample_files(to);
 	to->temp_c = hottest();
@@ -321,7 +352,11 @@ void yk_host_sample(struct yk_host_state *s, struct yoke_host_sample *to)
 
 double yk_host_memory_limit(void)
 {
-	struct yoke_host_sample s = { .cpu_limit = NAN, .memory_limit = NAN, .memory_used = NAN, .oom_kills = NAN, .throttled_s = NAN };
+	struct yoke_host_sample s = { .cpu_limit = NAN,
+				      .memory_limit = NAN,
+				      .memory_used = NAN,
+				      .oom_kills = NAN,
+				      .throttled_s = NAN };
 	groups(&s);
 	return s.memory_limit;
 }
@@ -330,18 +365,24 @@ double yk_host_memory_limit(void)
 
 json_t *yk_host_json(const struct yoke_host_sample *h)
 {
-	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
-			 "cpu", yk_json_of_real(h->cpu), "process_cpu", yk_json_of_real(h->process_cpu), "rss", yk_json_of_int(h->rss),
-			 "energy_why", *h->energy_why ? json_string(h->energy_why) : json_null(),
-			 "threads", yk_json_of_int(h->threads), "rss_peak", yk_json_of_int(h->rss_peak),
-			 "read_bytes", yk_json_of_int(h->read_bytes), "written_bytes", yk_json_of_int(h->written_bytes),
-			 "pressure_cpu", yk_json_of_real(h->pressure_cpu), "pressure_memory", yk_json_of_real(h->pressure_memory),
-			 "pressure_io", yk_json_of_real(h->pressure_io), "temp_c", yk_json_of_real(h->temp_c), "clock_hz", yk_json_of_int(h->clock_hz),
-			 "clock_max_hz", yk_json_of_int(h->clock_max_hz), "memory_total", yk_json_of_int(h->memory_total),
-			 "memory_available", yk_json_of_int(h->memory_available), "memory_limit", yk_json_of_int(h->memory_limit),
-			 "memory_used", yk_json_of_int(h->memory_used), "cpu_limit", yk_json_of_real(h->cpu_limit),
-			 "oom_kills", yk_json_of_int(h->oom_kills), "throttled_s", yk_json_of_real(h->throttled_s),
-			 "energy_j", yk_json_of_real(h->energy_j), "packages", yk_json_of_int(h->packages), "cores", yk_json_of_int(h->cores),
-			 "processors", yk_json_of_int(h->processors), "processors_allowed", yk_json_of_int(h->processors_allowed),
-			 "numa_nodes", yk_json_of_int(h->numa_nodes));
+	return json_pack(
+		"{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+		"cpu", yk_json_of_real(h->cpu), "process_cpu", yk_json_of_real(h->process_cpu),
+		"rss", yk_json_of_int(h->rss), "energy_why",
+		*h->energy_why ? json_string(h->energy_why) : json_null(), "threads",
+		yk_json_of_int(h->threads), "rss_peak", yk_json_of_int(h->rss_peak), "read_bytes",
+		yk_json_of_int(h->read_bytes), "written_bytes", yk_json_of_int(h->written_bytes),
+		"pressure_cpu", yk_json_of_real(h->pressure_cpu), "pressure_memory",
+		yk_json_of_real(h->pressure_memory), "pressure_io", yk_json_of_real(h->pressure_io),
+		"temp_c", yk_json_of_real(h->temp_c), "clock_hz", yk_json_of_int(h->clock_hz),
+		"clock_max_hz", yk_json_of_int(h->clock_max_hz), "memory_total",
+		yk_json_of_int(h->memory_total), "memory_available",
+		yk_json_of_int(h->memory_available), "memory_limit",
+		yk_json_of_int(h->memory_limit), "memory_used", yk_json_of_int(h->memory_used),
+		"cpu_limit", yk_json_of_real(h->cpu_limit), "oom_kills",
+		yk_json_of_int(h->oom_kills), "throttled_s", yk_json_of_real(h->throttled_s),
+		"energy_j", yk_json_of_real(h->energy_j), "packages", yk_json_of_int(h->packages),
+		"cores", yk_json_of_int(h->cores), "processors", yk_json_of_int(h->processors),
+		"processors_allowed", yk_json_of_int(h->processors_allowed), "numa_nodes",
+		yk_json_of_int(h->numa_nodes));
 }

@@ -105,8 +105,10 @@ static double seconds_of(const struct yk_misaligned *m, const struct yk_device *
 {
 	const bool had = yoke_error_code() != 0;
 	yoke_context *ctx = yoke_context_new(NULL), *former = ctx ? yoke_use(ctx) : NULL;
-	yoke_tensor *a = ctx && ctx->device == device ? factor(m, 0) : NULL, *b = a ? factor(m, 1) : NULL;
-	struct yk_planner *pl = b && !yoke_eval(2, (yoke_tensor *[]){ a, b }) ? yk_planner_of(ctx) : NULL;
+	yoke_tensor *a = ctx && ctx->device == device ? factor(m, 0) : NULL,
+		    *b = a ? factor(m, 1) : NULL;
+	struct yk_planner *pl =
+		b && !yoke_eval(2, (yoke_tensor *[]){ a, b }) ? yk_planner_of(ctx) : NULL;
 	double min = INFINITY, elapsed = 0, t;
 	int err = pl ? 0 : YOKE_ENOMEM;
 	if (pl)
@@ -135,7 +137,8 @@ static double seconds_of(const struct yk_misaligned *m, const struct yk_device *
 
 static double flops_of(const struct yk_misaligned *m)
 {
-	return 2. * (double)m->matrices[2] * (double)m->size[0] * (double)m->size[1] * (double)m->size[2];
+	return 2. * (double)m->matrices[2] * (double)m->size[0] * (double)m->size[1] *
+	       (double)m->size[2];
 }
 
 // An equal product of another layer that was measured before; NULL: none.
@@ -196,15 +199,19 @@ void yk_layers_print(const struct yk_layers *to, void (*line)(void *arg, const c
 	char text[512];
 	for (int i = 0; i < to->n && i < YK_LAYERS; i++) {
 		const struct yk_layer *l = &to->layer[i];
-		size_t at = (size_t)snprintf(text, sizeof text, "    misaligned: %s:", *l->scope ? l->scope : "-");
+		size_t at = (size_t)snprintf(text, sizeof text,
+					     "    misaligned: %s:", *l->scope ? l->scope : "-");
 		for (int k = 0; k < l->sizes && k < YK_LAYER_SIZES; k++)
-			at += (size_t)snprintf(text + at, sizeof text - at, "%s %" PRId64 " wants %" PRId64,
-					       k ? "," : "", l->size[k][0], l->size[k][1]);
+			at += (size_t)snprintf(text + at, sizeof text - at,
+					       "%s %" PRId64 " wants %" PRId64, k ? "," : "",
+					       l->size[k][0], l->size[k][1]);
 		at += (size_t)snprintf(text + at, sizeof text - at, "%s; %d products, %d padded",
-				       l->sizes > YK_LAYER_SIZES ? ", .." : "", l->products, l->padded);
+				       l->sizes > YK_LAYER_SIZES ? ", .." : "", l->products,
+				       l->padded);
 		if (l->after > 0)
-			yk_snprintf(text + at, sizeof text - at, ", %.4g GFLOP/s before, %.4g after", 1e-9 * l->before,
-				 1e-9 * l->after);
+			yk_snprintf(text + at, sizeof text - at,
+				    ", %.4g GFLOP/s before, %.4g after", 1e-9 * l->before,
+				    1e-9 * l->after);
 		line(arg, text);
 	}
 	if (to->n > YK_LAYERS) {
@@ -222,8 +229,8 @@ json_t *yk_layers_json(const struct yk_layers *to)
 		for (int k = 0; k < l->sizes && k < YK_LAYER_SIZES; k++)
 			json_array_append_new(sizes, json_pack("[I, I]", (json_int_t)l->size[k][0],
 							       (json_int_t)l->size[k][1]));
-		o = json_pack("{s:s, s:o, s:i, s:i}", "scope", l->scope, "sizes", sizes, "products", l->products,
-			      "padded", l->padded);
+		o = json_pack("{s:s, s:o, s:i, s:i}", "scope", l->scope, "sizes", sizes, "products",
+			      l->products, "padded", l->padded);
 		if (l->after > 0) {
 			json_object_set_new(o, "flops_before", json_real(l->before));
 			json_object_set_new(o, "flops_after", json_real(l->after));

@@ -18,10 +18,11 @@ static const struct multiprocessor {
 	unsigned warps, groups;
 	unsigned local_kib;
 } multiprocessors[] = {
-	{ 50, 64, 32, 64 },   { 52, 64, 32, 96 },   { 53, 64, 32, 64 },   { 60, 64, 32, 64 },   { 61, 64, 32, 96 },
-	{ 62, 64, 32, 64 },   { 70, 64, 32, 96 },   { 72, 64, 32, 96 },   { 75, 32, 16, 64 },   { 80, 64, 32, 164 },
-	{ 86, 48, 16, 100 },  { 87, 48, 16, 164 },  { 89, 48, 24, 100 },  { 90, 64, 32, 228 },  { 100, 64, 32, 228 },
-	{ 103, 64, 32, 228 }, { 120, 48, 24, 100 }, { 121, 48, 24, 100 },
+	{ 50, 64, 32, 64 },   { 52, 64, 32, 96 },   { 53, 64, 32, 64 },   { 60, 64, 32, 64 },
+	{ 61, 64, 32, 96 },   { 62, 64, 32, 64 },   { 70, 64, 32, 96 },   { 72, 64, 32, 96 },
+	{ 75, 32, 16, 64 },   { 80, 64, 32, 164 },  { 86, 48, 16, 100 },  { 87, 48, 16, 164 },
+	{ 89, 48, 24, 100 },  { 90, 64, 32, 228 },  { 100, 64, 32, 228 }, { 103, 64, 32, 228 },
+	{ 120, 48, 24, 100 }, { 121, 48, 24, 100 },
 };
 
 static uint64_t up(uint64_t n, uint64_t step)
@@ -42,7 +43,8 @@ static double nvidia(const struct multiprocessor *m, const struct yoke_occupancy
 	uint64_t groups = min(m->groups, m->warps / w);
 	if (o->registers)
 		groups = min(groups, 4 * (16384 / up(32 * (uint64_t)o->registers, 256)) / w);
-	const uint64_t local = m->capability < 80 ? up(o->local_bytes, 256) : up(o->local_bytes + 1024, 128);
+	const uint64_t local =
+		m->capability < 80 ? up(o->local_bytes, 256) : up(o->local_bytes + 1024, 128);
 	if (local)
 		groups = min(groups, (uint64_t)m->local_kib * 1024 / local);
 	return (double)(groups * w) / (double)m->warps;

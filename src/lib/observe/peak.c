@@ -23,11 +23,13 @@ void yk_peak_fini(struct yk_peak *k)
 	free(k->holder);
 }
 
-static void hold(struct yk_peak *k, const char *op, const char *range, const char *site, uint64_t bytes)
+static void hold(struct yk_peak *k, const char *op, const char *range, const char *site,
+		 uint64_t bytes)
 {
 	size_t i = 0;
-	while (i < k->holders && (strcmp(k->holder[i].op, op) || strcmp(k->holder[i].range, range) ||
-				  strcmp(k->holder[i].site, site)))
+	while (i < k->holders &&
+	       (strcmp(k->holder[i].op, op) || strcmp(k->holder[i].range, range) ||
+		strcmp(k->holder[i].site, site)))
 		i++;
 	if (i == k->holders) {
 		if (yk_grow(&k->holder, &k->cap, i + 1, sizeof *k->holder) < 0)

@@ -55,8 +55,9 @@ void yk_profile_watch(struct yk_profile *p, bool on)
 	}
 	yk_observer_remove(p->ctx, &p->observer);
 	yk_activity_resolve(p);
-	for (int k = 0; k < YK_STREAMS; k++) { // work enqueued outside the profile does not belong to
-					     // the next activity
+	for (int k = 0; k < YK_STREAMS;
+	     k++) { // work enqueued outside the profile does not belong to
+		// the next activity
 		yk_event_unref(p->between[k].last);
 		p->between[k].last = NULL;
 	}
@@ -122,7 +123,8 @@ struct yk_profile *yk_profile_with(bool details, unsigned flags)
 
 struct yk_profile *yk_profile_new(bool details)
 {
-	struct yk_profile *p = yk_profile_with(details, YOKE_PROFILE_IMPLEMENTATIONS | YOKE_PROFILE_SCOPES);
+	struct yk_profile *p =
+		yk_profile_with(details, YOKE_PROFILE_IMPLEMENTATIONS | YOKE_PROFILE_SCOPES);
 	if (p)
 		yk_profile_watch(p, true);
 	return p;
@@ -173,7 +175,8 @@ void yk_profile_settle(struct yk_profile *p)
 		if (x->stream == YK_HOST_ACTIVITY)
 			continue;
 		if (!x->mapped)
-			x->begin = p->clock.anchored + (uint64_t)llround((double)x->begin * p->clock.drift);
+			x->begin = p->clock.anchored +
+				   (uint64_t)llround((double)x->begin * p->clock.drift);
 		if (x->begin < x->host && x->apart)
 			p->clock.shifted++;
 		x->begin = x->begin > x->host || !x->apart ? x->begin : x->host;
@@ -201,14 +204,16 @@ int yk_profile_trace(struct yk_profile *p, const char *path)
 int yk_profile_trace_ranks(struct yk_profile *p, const char *path, int others, char *const *other)
 {
 	yk_profile_settle(p);
-	return yk_profile_trace_max(p, path, yk_profile_trace_bytes() / (uint64_t)p->trace.ranks, others, other);
+	return yk_profile_trace_max(p, path, yk_profile_trace_bytes() / (uint64_t)p->trace.ranks,
+				    others, other);
 }
 
 uint64_t yk_profile_began(const struct yk_profile *p)
 {
 	struct timespec now;
 	clock_gettime(CLOCK_REALTIME, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec - (yk_nanoseconds() - p->started);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec -
+	       (yk_nanoseconds() - p->started);
 }
 
 void yk_profile_rank(struct yk_profile *p, int rank, int ranks, uint64_t later)
@@ -223,8 +228,8 @@ static int fallbacks_since(const struct yk_profile *p, struct yk_report *to)
 	struct yoke_fallback *all = calloc(yk_fallback_kinds(p->ctx) + 1, sizeof *all);
 	if (!all)
 		return yk_fail(YOKE_ENOMEM, "profile: no memory");
-	to->nfallback = (int)yk_fallback_list(p->ctx, (const uint64_t(*)[2])p->fallback, p->fallbacks,
-					      all);
+	to->nfallback =
+		(int)yk_fallback_list(p->ctx, (const uint64_t(*)[2])p->fallback, p->fallbacks, all);
 	int max = sizeof to->fallback / sizeof *to->fallback;
 	for (int i = 0; i < to->nfallback && i < max; i++)
 		to->fallback[i] = all[i];
@@ -236,11 +241,13 @@ void yk_profile_reading(struct yk_profile *p, int worker, uint64_t begin, uint64
 {
 	if (begin < p->started)
 		return;
-	if (yk_grow(&p->trace.reading, &p->trace.reading_cap, p->trace.readings + 1, sizeof *p->trace.reading) < 0) {
+	if (yk_grow(&p->trace.reading, &p->trace.reading_cap, p->trace.readings + 1,
+		    sizeof *p->trace.reading) < 0) {
 		p->trace.dropped++;
 		return;
 	}
-	p->trace.reading[p->trace.readings++] = (struct yk_traced_reading){ begin - p->started, ns, worker };
+	p->trace.reading[p->trace.readings++] =
+		(struct yk_traced_reading){ begin - p->started, ns, worker };
 }
 
 int yk_profile_report(struct yk_profile *p, struct yk_report *to)

@@ -65,7 +65,8 @@ struct yk_profile_clock {
 	struct yk_event *anchor;         // the first event
 	uint64_t anchored, anchor_error; // its completion time on the host's clock, and the error
 					 // bound of that
-	double drift;                    // host nanoseconds per device nanosecond, once the end is known
+	// host nanoseconds per device nanosecond, once the end is known
+	double drift;
 	uint64_t error, shifted;
 };
 
@@ -102,8 +103,8 @@ struct yk_peak {
 	struct yk_arena text;
 };
 
-// An interval of a queue whose events are not resolved yet.  Host work between two events counts only while the
-// device waited for it, and is timed by the host.
+// An interval of a queue whose events are not resolved yet.  Host work between two events counts
+// only while the device waited for it, and is timed by the host.
 struct yk_pending {
 	struct yk_event *from, *to; // to: for host work, NULL until the next one begins
 	uint64_t ns;                // for host work
@@ -161,6 +162,7 @@ void yk_profile_watch(struct yk_profile *, bool on);
 void yk_profile_bound(struct yk_profile *, uint64_t max_bytes);
 uint64_t yk_profile_trace_bytes(void); // the setting profile.trace
 // other: texts from yk_profile_events.
-int yk_profile_trace_max(struct yk_profile *, const char *path, uint64_t max_bytes, int others, char *const *other);
+int yk_profile_trace_max(struct yk_profile *, const char *path, uint64_t max_bytes, int others,
+			 char *const *other);
 
 #endif

@@ -59,19 +59,18 @@ static void print_sums(const struct yk_report *r, yk_line_fn *line, void *arg)
 					       t :
 				       0;
 			if (k <= YK_BUSY_OTHER && !r->timed[lane])
-				yk_snprintf(more, sizeof more,
-					 "%s, not timed (profile=1)", yk_counted(n, (long long)s->count, "launch"));
+				yk_snprintf(more, sizeof more, "%s, not timed (profile=1)",
+					    yk_counted(n, (long long)s->count, "launch"));
 			else if (k == YK_BUSY_CONTRACT)
-				yk_snprintf(more, sizeof more,
-					 "%s, %.4g GFLOP/s", yk_counted(n, (long long)s->count, "launch"),
-					 rate);
+				yk_snprintf(more, sizeof more, "%s, %.4g GFLOP/s",
+					    yk_counted(n, (long long)s->count, "launch"), rate);
 			else if (k <= YK_BUSY_OTHER)
-				yk_snprintf(more, sizeof more,
-					 "%s, %.3g GB/s", yk_counted(n, (long long)s->count, "launch"),
-					 rate);
+				yk_snprintf(more, sizeof more, "%s, %.3g GB/s",
+					    yk_counted(n, (long long)s->count, "launch"), rate);
 			else if (k == YK_BUSY_TRANSFER)
 				snprintf(more, sizeof more, "%s, %s",
-					 yk_counted(n, (long long)s->count, "copy"), yk_bytes_text(b, s->bytes));
+					 yk_counted(n, (long long)s->count, "copy"),
+					 yk_bytes_text(b, s->bytes));
 			else if (k == YK_BUSY_PLAN)
 				yk_counted(more, (long long)s->count, "plan");
 			print_row(r, kinds[k].name, r->device[lane], t, more, line, arg);
@@ -93,8 +92,8 @@ static void print_fallback(const struct yoke_fallback *f, yk_line_fn *line, void
 	for (int i = 0; i < f->rank; i++)
 		n += snprintf(text + n, sizeof text - (size_t)n, "%s%" PRId64, i ? "," : "",
 			      f->dims[i]);
-	yk_snprintf(text + n, sizeof text - (size_t)n, "%s], %s, %s moved",
-		 f->rank < 0 ? ".." : "", yk_counted(count, (long long)f->count, "launch"), yk_bytes_text(b, f->bytes));
+	yk_snprintf(text + n, sizeof text - (size_t)n, "%s], %s, %s moved", f->rank < 0 ? ".." : "",
+		    yk_counted(count, (long long)f->count, "launch"), yk_bytes_text(b, f->bytes));
 	line(arg, text);
 }
 
@@ -157,9 +156,12 @@ void yk_report_print(const struct yk_report *r, yk_line_fn *line, void *arg)
 			  arg);
 	print_row(r, "wall", "", r->wall, "", line, arg);
 	if (r->data.batches) {
-		yk_snprintf(text, sizeof text, "  data: steps waited %.3f s for it; %d threads read %.3f s, padded %.3f s; sent in "
-			 "%.3f s; %" PRIu64 " samples, %" PRIu64 " failed", r->data.waited, r->data.workers, r->data.reading,
-			 r->data.padding, r->data.sending, r->data.samples, r->data.failed);
+		yk_snprintf(
+			text, sizeof text,
+			"  data: steps waited %.3f s for it; %d threads read %.3f s, padded %.3f s; sent in "
+			"%.3f s; %" PRIu64 " samples, %" PRIu64 " failed",
+			r->data.waited, r->data.workers, r->data.reading, r->data.padding,
+			r->data.sending, r->data.samples, r->data.failed);
 		line(arg, text);
 	}
 	yk_snprintf(text, sizeof text,
@@ -235,14 +237,16 @@ json_t *yk_report_json(const struct yk_report *r)
 		bad |= json_object_set_new(bounds, kinds[k].key,
 					   bound_json(r->wall, all_of(r, k)));
 	bad |= json_object_set_new(o, "at_best", bounds);
-	bad |= json_object_set_new(o, "data", json_pack("{s:i, s:f, s:f, s:f, s:f, s:I, s:I}", "workers", r->data.workers,
-							"waited", r->data.waited, "reading", r->data.reading,
-							"padding", r->data.padding, "sending", r->data.sending,
-							"samples", (json_int_t)r->data.samples, "failed",
-							(json_int_t)r->data.failed));
+	bad |= json_object_set_new(
+		o, "data",
+		json_pack("{s:i, s:f, s:f, s:f, s:f, s:I, s:I}", "workers", r->data.workers,
+			  "waited", r->data.waited, "reading", r->data.reading, "padding",
+			  r->data.padding, "sending", r->data.sending, "samples",
+			  (json_int_t)r->data.samples, "failed", (json_int_t)r->data.failed));
 	bad |= json_object_set_new(o, "fallback_ops", fallbacks_json(r));
 	bad |= json_object_set_new(o, "misaligned", yk_layers_json(&r->layers));
-	bad |= json_object_set_new(o, "quarantine", r->of ? yk_facts_quarantine(r->of) : json_array());
+	bad |= json_object_set_new(o, "quarantine",
+				   r->of ? yk_facts_quarantine(r->of) : json_array());
 	if (!bad)
 		return o;
 	json_decref(o);

@@ -154,7 +154,8 @@ const struct yk_roof *yk_roof_of(struct yk_device *d, int dtype)
 	return r;
 }
 
-struct yk_bounded yk_roofline(const struct yk_roof *r, int dtype, double flops, double bytes, double seconds)
+struct yk_bounded yk_roofline(const struct yk_roof *r, int dtype, double flops, double bytes,
+			      double seconds)
 {
 	struct yk_bounded b = { YOKE_BOUND_UNKNOWN, NAN };
 	const double peak = r ? r->flops[dtype] : 0, copy = r ? r->copy : 0;
@@ -178,7 +179,8 @@ int yoke_limits(struct yoke_limits *to)
 	static const uint8_t reals[] = { yoke_f32, yoke_f64, yoke_f16, yoke_bf16 };
 	struct yoke_context *ctx = yk_current();
 	struct yoke_limits l = { 0 };
-	const int size = ctx ? yk_sized_check(to, sizeof to->size, "limits", "yoke_limits") : yk_error_last();
+	const int size = ctx ? yk_sized_check(to, sizeof to->size, "limits", "yoke_limits") :
+			       yk_error_last();
 	if (size < 0)
 		return size;
 	for (size_t i = 0; i < sizeof reals; i++) {

@@ -33,6 +33,7 @@ struct yk_bounded {
 	enum yoke_bound bound;
 	double share; // NaN: unknown
 };
-struct yk_bounded yk_roofline(const struct yk_roof *, int dtype, double flops, double bytes, double seconds);
+struct yk_bounded yk_roofline(const struct yk_roof *, int dtype, double flops, double bytes,
+			      double seconds);
 
 #endif

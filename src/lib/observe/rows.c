@@ -61,7 +61,8 @@ static void add_shapes(struct text *t, const struct yk_plan *p, const struct yk_
 		char one[32];
 		if (k == 0)
 			add(t, " ->");
-		if (v->kind != YOKE_VIEW_BUFFER || (s->op.list && (out ? k : k - outs) % s->op.list))
+		if (v->kind != YOKE_VIEW_BUFFER ||
+		    (s->op.list && (out ? k : k - outs) % s->op.list))
 			continue;
 		add(t, t->n ? " " : "");
 		add(t, yoke_dtype_name(v->dtype));
@@ -79,7 +80,8 @@ static void add_shapes(struct text *t, const struct yk_plan *p, const struct yk_
 static bool same(const struct yk_row *a, const struct yk_row *b)
 {
 	return a->dtype == b->dtype && !strcmp(a->op, b->op) && !strcmp(a->impl, b->impl) &&
-	       !strcmp(a->device, b->device) && !strcmp(a->scope, b->scope) && !strcmp(a->nodes, b->nodes) && !strcmp(a->shapes, b->shapes) &&
+	       !strcmp(a->device, b->device) && !strcmp(a->scope, b->scope) &&
+	       !strcmp(a->nodes, b->nodes) && !strcmp(a->shapes, b->shapes) &&
 	       !strcmp(a->range, b->range) && !strcmp(a->site, b->site);
 }
 
@@ -105,7 +107,8 @@ static bool table_grow(struct yk_rows *r)
 
 static uint64_t hash_of(const struct yk_row *x)
 {
-	const char *part[] = { x->op, x->impl, x->device, x->scope, x->nodes, x->shapes, x->range, x->site };
+	const char *part[] = { x->op,    x->impl,   x->device, x->scope,
+			       x->nodes, x->shapes, x->range,  x->site };
 	uint64_t h = (uint64_t)x->dtype;
 	for (size_t i = 0; i < sizeof part / sizeof *part; i++)
 		h = yk_hash(part[i], strlen(part[i]) + 1, h);
@@ -123,7 +126,8 @@ static uint32_t intern(struct yk_rows *r, const struct yk_row *x)
 		if (same(&r->row[r->table[at] - 1], x))
 			return r->table[at] - 1;
 	struct yk_row y = *x;
-	const char **part[] = { &y.op, &y.impl, &y.device, &y.scope, &y.nodes, &y.shapes, &y.range, &y.site };
+	const char **part[] = { &y.op,    &y.impl,   &y.device, &y.scope,
+				&y.nodes, &y.shapes, &y.range,  &y.site };
 	for (size_t i = 0; i < sizeof part / sizeof *part; i++)
 		if (!(*part[i] = yk_arena_strdup(&r->text, *part[i])))
 			return YK_NIL;
@@ -135,7 +139,8 @@ static uint32_t intern(struct yk_rows *r, const struct yk_row *x)
 
 // ---- rows ----
 
-static const char *range_name(const struct yk_rows *r, const struct yoke_context *ctx, uint32_t range)
+static const char *range_name(const struct yk_rows *r, const struct yoke_context *ctx,
+			      uint32_t range)
 {
 	return r->flags & YOKE_PROFILE_RANGES ? yk_path_name(&ctx->observe.ranges, range) : "";
 }
@@ -184,7 +189,8 @@ static uint32_t make_row(struct yk_rows *r, const struct yoke_context *ctx, cons
 }
 
 // The range in which all nodes of the step were recorded, and the call site of the last of them.
-static void look_up(const struct yoke_context *ctx, const struct yk_step *s, uint32_t *range, uint32_t *site)
+static void look_up(const struct yoke_context *ctx, const struct yk_step *s, uint32_t *range,
+		    uint32_t *site)
 {
 	const struct yk_marks *m = &ctx->planner->marks;
 	*range = ctx->graph.range;
@@ -226,10 +232,18 @@ const struct yk_step_row *yk_row_of_step(struct yk_rows *r, const struct yoke_co
 	return &seen->step[step];
 }
 
-uint32_t yk_row_of(struct yk_rows *r, const struct yoke_context *ctx, const char *op, const char *device)
+uint32_t yk_row_of(struct yk_rows *r, const struct yoke_context *ctx, const char *op,
+		   const char *device)
 {
-	struct yk_row x = { .op = op, .impl = "", .device = device, .scope = "", .nodes = "", .shapes = "", .site = "",
-			    .range = range_name(r, ctx, ctx->graph.range), .occupancy = NAN };
+	struct yk_row x = { .op = op,
+			    .impl = "",
+			    .device = device,
+			    .scope = "",
+			    .nodes = "",
+			    .shapes = "",
+			    .site = "",
+			    .range = range_name(r, ctx, ctx->graph.range),
+			    .occupancy = NAN };
 	return intern(r, &x);
 }
 
@@ -237,7 +251,8 @@ void yk_rows_clear(struct yk_rows *r)
 {
 	for (size_t i = 0; i < r->n; i++) {
 		struct yk_row *x = &r->row[i];
-		x->cpu_ns = x->cpu_of_ns = x->count = x->ns = x->host_ns = x->min = x->max = x->bytes = 0;
+		x->cpu_ns = x->cpu_of_ns = x->count = x->ns = x->host_ns = x->min = x->max =
+			x->bytes = 0;
 		x->flops = 0;
 		x->growth = 0;
 	}

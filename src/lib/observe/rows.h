@@ -46,10 +46,11 @@ struct yk_rows {
 
 // The row of a step of the plan being launched; NULL: out of memory.  launch: differs for each
 // launch.
-const struct yk_step_row *yk_row_of_step(struct yk_rows *, const struct yoke_context *, const struct yk_plan *,
-					 uint64_t step, uint64_t launch);
+const struct yk_step_row *yk_row_of_step(struct yk_rows *, const struct yoke_context *,
+					 const struct yk_plan *, uint64_t step, uint64_t launch);
 // The row of work that is not a step of a plan ("put"), in a range; YK_NIL: out of memory.
-uint32_t yk_row_of(struct yk_rows *, const struct yoke_context *, const char *op, const char *device);
+uint32_t yk_row_of(struct yk_rows *, const struct yoke_context *, const char *op,
+		   const char *device);
 // Resets all totals to zero.
 void yk_rows_clear(struct yk_rows *);
 void yk_rows_fini(struct yk_rows *);

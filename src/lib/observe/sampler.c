@@ -54,8 +54,9 @@ static json_t *collective_json(const yoke_group *g)
 	struct yoke_group_state now = { .size = sizeof now };
 	if (!g || yoke_group_state(g, &now) < 0)
 		return json_null();
-	return json_pack("{s:I, s:s?, s:f, s:I}", "seq", (json_int_t)now.seq, "op", now.open ? now.op : NULL, "since",
-			 now.since, "sent", (json_int_t)now.sent);
+	return json_pack("{s:I, s:s?, s:f, s:I}", "seq", (json_int_t)now.seq, "op",
+			 now.open ? now.op : NULL, "since", now.since, "sent",
+			 (json_int_t)now.sent);
 }
 
 static json_t *line_json(yoke_recorder *s)
@@ -75,10 +76,11 @@ static json_t *line_json(yoke_recorder *s)
 	const double waited = s->data_wait;
 	pthread_mutex_unlock(&s->lock);
 	return json_pack("{s:f, s:s?, s:i, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "time",
-			 now, "run", s->run, "rank", s->options.rank, "step",
-			 (json_int_t)step, "rss", yk_json_of_int(h.rss), "cpu", yk_json_of_real(h.cpu), "process_cpu", yk_json_of_real(h.process_cpu),
-			 "throttled", yk_json_of_real(h.throttled_s), "data_wait_s", yk_json_of_real(waited), "devices", devices, "host",
-			 yk_host_json(&h), "collective", collective);
+			 now, "run", s->run, "rank", s->options.rank, "step", (json_int_t)step,
+			 "rss", yk_json_of_int(h.rss), "cpu", yk_json_of_real(h.cpu), "process_cpu",
+			 yk_json_of_real(h.process_cpu), "throttled",
+			 yk_json_of_real(h.throttled_s), "data_wait_s", yk_json_of_real(waited),
+			 "devices", devices, "host", yk_host_json(&h), "collective", collective);
 }
 
 double yk_recorder_wait(double day, double elapsed, double written, double line, double seconds)
@@ -119,7 +121,8 @@ static void *run(void *arg)
 	for (bool ends = false; !ends;) {
 		const double line = (double)sample(s);
 		s->written += line;
-		const double seconds = yk_recorder_wait(s->day, yk_seconds() - began, s->written, line, s->options.seconds);
+		const double seconds = yk_recorder_wait(s->day, yk_seconds() - began, s->written,
+							line, s->options.seconds);
 		next.tv_sec += (time_t)seconds;
 		next.tv_nsec += (long)(1e9 * fmod(seconds, 1));
 		next.tv_sec += next.tv_nsec / 1000000000;
@@ -153,7 +156,8 @@ yoke_recorder *yoke_recorder_new(const struct yoke_recorder_options *from)
 		return NULL;
 	o.seconds = o.seconds == 0 ? 1 : o.seconds;
 	if (!o.path || !(o.seconds >= 0.001 && o.seconds <= 1e6)) {
-		yk_fail(YOKE_EINVAL, "sampler_new: it has a path, and samples every 0.001 to 1e6 seconds");
+		yk_fail(YOKE_EINVAL,
+			"sampler_new: it has a path, and samples every 0.001 to 1e6 seconds");
 		return NULL;
 	}
 	yoke_recorder *s = calloc(1, sizeof *s);

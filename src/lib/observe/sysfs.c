@@ -91,10 +91,12 @@ bool yk_sys_entry(const char *folder, const char *prefix, int index, char to[YK_
 {
 	char name[2 * YK_SYS_PATH];
 	struct dirent **all = NULL;
-	int n = whole_path(folder, name, sizeof name) ? scandir(name, &all, NULL, by_name) : 0, found = 0;
+	int n = whole_path(folder, name, sizeof name) ? scandir(name, &all, NULL, by_name) : 0,
+	    found = 0;
 	bool good = false;
 	for (int i = 0; i < n; i++) {
-		if (!strncmp(all[i]->d_name, prefix, strlen(prefix)) && all[i]->d_name[0] != '.' && found++ == index) {
+		if (!strncmp(all[i]->d_name, prefix, strlen(prefix)) && all[i]->d_name[0] != '.' &&
+		    found++ == index) {
 			int k = snprintf(to, YK_SYS_PATH, "%s/%s", folder, all[i]->d_name);
 			good = k >= 0 && k < YK_SYS_PATH;
 		}

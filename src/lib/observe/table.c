@@ -33,7 +33,8 @@ static double occupancy_of(const struct yk_profile *p, const struct yk_row *r)
 	const struct yk_device *d = device_of(p, r);
 	if (!r->cpu_of_ns)
 		return r->occupancy;
-	return fmin(1, (double)r->cpu_ns / ((double)r->cpu_of_ns * (double)(d->info.units ? d->info.units : 1)));
+	return fmin(1, (double)r->cpu_ns / ((double)r->cpu_of_ns *
+					    (double)(d->info.units ? d->info.units : 1)));
 }
 
 // all: total nanoseconds of all rows.
@@ -67,8 +68,9 @@ static void fill(const struct yk_profile *p, const struct yk_row *r, uint64_t al
 	};
 	if (!r->dtype || !yk_roof_wanted()) // not a step: its bytes are not device memory traffic
 		return;
-	const struct yk_bounded b = yk_roofline(yk_roof_of(device_of(p, r), r->dtype), r->dtype, r->flops / calls,
-						(double)r->bytes / calls, total / calls);
+	const struct yk_bounded b =
+		yk_roofline(yk_roof_of(device_of(p, r), r->dtype), r->dtype, r->flops / calls,
+			    (double)r->bytes / calls, total / calls);
 	to->roofline = b.share;
 	to->bound = b.bound;
 }
@@ -100,11 +102,27 @@ static struct yoke_profile_row *all_rows(struct yk_profile *p, size_t *n)
 // ---- sorting ----
 
 enum column {
-	OP, CALLS, TOTAL, MEAN, MIN_TIME, MAX_TIME, SHARE, HOST, BYTES, FLOPS, GBS, GFLOPS, ROOFLINE, MEMORY, OCCUPANCY,
+	OP,
+	CALLS,
+	TOTAL,
+	MEAN,
+	MIN_TIME,
+	MAX_TIME,
+	SHARE,
+	HOST,
+	BYTES,
+	FLOPS,
+	GBS,
+	GFLOPS,
+	ROOFLINE,
+	MEMORY,
+	OCCUPANCY,
 	COLUMNS
 };
-static const char *const column_name[COLUMNS] = { "op", "calls", "total", "mean", "min", "max", "share", "host", "bytes",
-	"flops", "gbs", "gflops", "roofline", "memory", "occupancy" };
+static const char *const column_name[COLUMNS] = {
+	"op",    "calls", "total", "mean",   "min",      "max",    "share",    "host",
+	"bytes", "flops", "gbs",   "gflops", "roofline", "memory", "occupancy"
+};
 
 static double number(const struct yoke_profile_row *r, int column)
 {
@@ -187,7 +205,8 @@ int yoke_profile_rows(yoke_profile *p, int max, struct yoke_profile_row *to)
 	if (!s)
 		e = yk_error_last();
 	for (int i = 0; i < max && i < (int)n && to && e == 0; i++)
-		e = yk_sized_write_at(to, i, sizeof *row, s[i].row, "profile_rows", "yoke_profile_row");
+		e = yk_sized_write_at(to, i, sizeof *row, s[i].row, "profile_rows",
+				      "yoke_profile_row");
 	free(s);
 	free(row);
 	return e < 0 ? e : (int)n;
@@ -205,7 +224,8 @@ static void add(struct text *t, const char *fmt, ...)
 {
 	va_list ap;
 	va_start(ap, fmt);
-	int n = yk_vsnprintf(t->n < t->cap ? t->to + t->n : NULL, t->n < t->cap ? t->cap - t->n : 0, fmt, ap);
+	int n = yk_vsnprintf(t->n < t->cap ? t->to + t->n : NULL, t->n < t->cap ? t->cap - t->n : 0,
+			     fmt, ap);
 	va_end(ap);
 	t->n += n > 0 ? (size_t)n : 0;
 }
@@ -261,9 +281,22 @@ static void add_row(struct text *t, unsigned flags, const struct yoke_profile_ro
 // Combines the rows beyond the row limit into one.
 static struct yoke_profile_row others(const struct sorted *s, size_t from, size_t n)
 {
-	struct yoke_profile_row o = { .op = "others", .device = "", .implementation = "", .shapes = "", .range = "",
-				      .site = "", .scopes = "", .total = NAN, .mean = NAN, .min = NAN, .max = NAN,
-				      .share = NAN, .gbs = NAN, .gflops = NAN, .roofline = NAN, .occupancy = NAN,
+	struct yoke_profile_row o = { .op = "others",
+				      .device = "",
+				      .implementation = "",
+				      .shapes = "",
+				      .range = "",
+				      .site = "",
+				      .scopes = "",
+				      .total = NAN,
+				      .mean = NAN,
+				      .min = NAN,
+				      .max = NAN,
+				      .share = NAN,
+				      .gbs = NAN,
+				      .gflops = NAN,
+				      .roofline = NAN,
+				      .occupancy = NAN,
 				      .flops = NAN };
 	for (size_t i = from; i < n; i++) {
 		const struct yoke_profile_row *r = s[i].row;
@@ -304,8 +337,9 @@ int64_t yoke_profile_table(yoke_profile *p, int rows, const char *column, char *
 		return yk_error_last();
 	}
 	shown = rows > 0 && (size_t)rows < n ? (size_t)rows : n;
-	add(&t, "%8s %11s %6s %11s %11s %11s %11s %11s %12s %9s %9s %6s %-7s %6s", "calls", "total ms", "%", "mean us",
-	    "min us", "max us", "host ms", "MB", "MFLOP", "GB/s", "GFLOP/s", "roof %", "bound", "occ %");
+	add(&t, "%8s %11s %6s %11s %11s %11s %11s %11s %12s %9s %9s %6s %-7s %6s", "calls",
+	    "total ms", "%", "mean us", "min us", "max us", "host ms", "MB", "MFLOP", "GB/s",
+	    "GFLOP/s", "roof %", "bound", "occ %");
 	if (p->options.flags & YOKE_PROFILE_MEMORY)
 		add(&t, " %10s", "growth MB");
 	add(&t, "  op, device\n");
@@ -349,7 +383,8 @@ int yoke_profile_ranges(yoke_profile *prof, int max, struct yoke_profile_range *
 		if (!r.calls && r.device == 0)
 			continue;
 		if (n < max && to)
-			e = yk_sized_write_at(to, n, sizeof r, &r, "profile_ranges", "yoke_profile_range");
+			e = yk_sized_write_at(to, n, sizeof r, &r, "profile_ranges",
+					      "yoke_profile_range");
 		n++;
 	}
 	return e < 0 ? e : n;
@@ -365,7 +400,8 @@ int yoke_profile_peak(yoke_profile *prof, int max, struct yoke_profile_holder *t
 	const struct yk_peak *k = &prof->core->peak;
 	for (int i = 0; i < max && i < (int)k->holders && to && e == 0; i++) {
 		const struct yk_peak_holder *h = &k->holder[i];
-		const struct yoke_profile_holder x = { sizeof x, h->op, h->range, h->site, h->bytes, h->values };
+		const struct yoke_profile_holder x = { sizeof x, h->op,    h->range,
+						       h->site,  h->bytes, h->values };
 		e = yk_sized_write_at(to, i, sizeof x, &x, "profile_peak", "yoke_profile_holder");
 	}
 	return e < 0 ? e : (int)k->holders;
@@ -377,6 +413,7 @@ int yoke_profile_quality(yoke_profile *prof, struct yoke_profile_quality *to)
 	if (err)
 		return err;
 	const struct yk_profile *p = prof->core;
-	const struct yoke_profile_quality q = { sizeof q, 1e-9 * (double)p->clock.error, p->clock.shifted, p->trace.dropped };
+	const struct yoke_profile_quality q = { sizeof q, 1e-9 * (double)p->clock.error,
+						p->clock.shifted, p->trace.dropped };
 	return yk_sized_write(to, sizeof q, &q, "profile_quality", "yoke_profile_quality");
 }

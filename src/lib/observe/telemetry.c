@@ -89,7 +89,10 @@ static enum outcome query(const struct yoke_telemetry *ext, uint32_t device, str
 	const struct timespec until = yk_deadline(PATIENCE);
 	while (begun && !q->answered && pthread_cond_timedwait(&q->done, &q->lock, &until) == 0)
 		;
-	const enum outcome how = !begun ? UNKNOWN : !q->answered ? BLOCKED : q->code < 0 ? UNKNOWN : KNOWN;
+	const enum outcome how = !begun       ? UNKNOWN :
+				 !q->answered ? BLOCKED :
+				 q->code < 0  ? UNKNOWN :
+						KNOWN;
 	if (how == KNOWN)
 		*to = q->sample;
 	leave(q);
@@ -121,11 +124,14 @@ const char *yk_telemetry_implausible(const struct yoke_sample *s, const struct y
 	    (s->known & YOKE_SAMPLE_MEM_UTIL && !is_share(s->mem_util)) ||
 	    (s->known & YOKE_SAMPLE_FAN && !is_share(s->fan)))
 		return "a fraction is not in 0..1";
-	if (s->known & YOKE_SAMPLE_MEM_USED && s->known & YOKE_SAMPLE_MEM_TOTAL && s->mem_used > s->mem_total)
+	if (s->known & YOKE_SAMPLE_MEM_USED && s->known & YOKE_SAMPLE_MEM_TOTAL &&
+	    s->mem_used > s->mem_total)
 		return "more memory is used than there is";
-	if ((s->known & YOKE_SAMPLE_POWER && s->power_w < 0) || (s->known & YOKE_SAMPLE_ENERGY && s->energy_j < 0))
+	if ((s->known & YOKE_SAMPLE_POWER && s->power_w < 0) ||
+	    (s->known & YOKE_SAMPLE_ENERGY && s->energy_j < 0))
 		return "power or energy is below 0";
-	if (before && s->known & before->known & YOKE_SAMPLE_ENERGY && s->energy_j < before->energy_j)
+	if (before && s->known & before->known & YOKE_SAMPLE_ENERGY &&
+	    s->energy_j < before->energy_j)
 		return "its energy counter decreases";
 	return NULL;
 }
@@ -279,10 +285,13 @@ json_t *yk_telemetry_json(const struct yoke_sample *s)
 		{ YOKE_SAMPLE_THROTTLE, "throttle", s->throttle },
 	};
 	for (size_t i = 0; i < sizeof number / sizeof *number; i++)
-		json_object_set_new(o, number[i].key, s->known & number[i].bit ? json_real(number[i].x) : json_null());
+		json_object_set_new(o, number[i].key,
+				    s->known & number[i].bit ? json_real(number[i].x) :
+							       json_null());
 	for (size_t i = 0; i < sizeof count / sizeof *count; i++)
-		json_object_set_new(o, count[i].key, s->known & count[i].bit ? json_integer((json_int_t)count[i].n) :
-				    json_null());
+		json_object_set_new(o, count[i].key,
+				    s->known & count[i].bit ? json_integer((json_int_t)count[i].n) :
+							      json_null());
 	return o;
 }
 

@@ -43,20 +43,25 @@ static void sensors(const char *card, struct yoke_sample *s)
 	know(s, YOKE_SAMPLE_TEMP, yk_sys_number_in(folder, "temp1_input", 1e-3), &s->temp_c);
 	for (int i = 0; yk_sys_entry(folder, "temp", i, sensor); i++) {
 		const size_t n = strlen(sensor);
-		if (n < 6 || strcmp(sensor + n - 6, "_label") || yk_sys_read(sensor, label, sizeof label) ||
-		    strcmp(label, "mem"))
+		if (n < 6 || strcmp(sensor + n - 6, "_label") ||
+		    yk_sys_read(sensor, label, sizeof label) || strcmp(label, "mem"))
 			continue;
 		snprintf(path, sizeof path, "%.*s_input", (int)(n - 6), sensor);
 		know(s, YOKE_SAMPLE_MEM_TEMP, yk_sys_number(path, 1e-3), &s->mem_temp_c);
 	}
-	know(s, YOKE_SAMPLE_POWER, either(yk_sys_number_in(folder, "power1_average", 1e-6),
-					  yk_sys_number_in(folder, "power1_input", 1e-6)), &s->power_w);
-	know(s, YOKE_SAMPLE_POWER_LIMIT, either(yk_sys_number_in(folder, "power1_cap", 1e-6),
-						yk_sys_number_in(folder, "power1_max", 1e-6)), &s->power_limit_w);
+	know(s, YOKE_SAMPLE_POWER,
+	     either(yk_sys_number_in(folder, "power1_average", 1e-6),
+		    yk_sys_number_in(folder, "power1_input", 1e-6)),
+	     &s->power_w);
+	know(s, YOKE_SAMPLE_POWER_LIMIT,
+	     either(yk_sys_number_in(folder, "power1_cap", 1e-6),
+		    yk_sys_number_in(folder, "power1_max", 1e-6)),
+	     &s->power_limit_w);
 	know(s, YOKE_SAMPLE_ENERGY, yk_sys_number_in(folder, "energy1_input", 1e-6), &s->energy_j);
 	know(s, YOKE_SAMPLE_FAN, yk_sys_number_in(folder, "pwm1", 1.0 / 255), &s->fan);
 	know_count(s, YOKE_SAMPLE_CLOCK, yk_sys_number_in(folder, "freq1_input", 1), &s->clock_hz);
-	know_count(s, YOKE_SAMPLE_MEM_CLOCK, yk_sys_number_in(folder, "freq2_input", 1), &s->mem_clock_hz);
+	know_count(s, YOKE_SAMPLE_MEM_CLOCK, yk_sys_number_in(folder, "freq2_input", 1),
+		   &s->mem_clock_hz);
 }
 
 // amdgpu lists the levels of a clock, the last of which is the highest: "2: 2400Mhz *".
@@ -81,13 +86,17 @@ static void intel(const char *card, struct yoke_sample *s)
 	char folder[YK_SYS_PATH], path[2 * YK_SYS_PATH];
 	snprintf(path, sizeof path, "%s/drm", card);
 	if (strlen(path) < YK_SYS_PATH && yk_sys_entry(path, "card", 0, folder)) { // i915
-		know_count(s, YOKE_SAMPLE_CLOCK, either(yk_sys_number_in(folder, "gt_act_freq_mhz", 1e6),
-							yk_sys_number_in(folder, "gt_cur_freq_mhz", 1e6)), &s->clock_hz);
-		know_count(s, YOKE_SAMPLE_CLOCK_MAX, yk_sys_number_in(folder, "gt_max_freq_mhz", 1e6), &s->clock_max_hz);
+		know_count(s, YOKE_SAMPLE_CLOCK,
+			   either(yk_sys_number_in(folder, "gt_act_freq_mhz", 1e6),
+				  yk_sys_number_in(folder, "gt_cur_freq_mhz", 1e6)),
+			   &s->clock_hz);
+		know_count(s, YOKE_SAMPLE_CLOCK_MAX,
+			   yk_sys_number_in(folder, "gt_max_freq_mhz", 1e6), &s->clock_max_hz);
 	}
 	snprintf(path, sizeof path, "%s/tile0/gt0/freq0", card); // xe
 	know_count(s, YOKE_SAMPLE_CLOCK, yk_sys_number_in(path, "act_freq", 1e6), &s->clock_hz);
-	know_count(s, YOKE_SAMPLE_CLOCK_MAX, yk_sys_number_in(path, "max_freq", 1e6), &s->clock_max_hz);
+	know_count(s, YOKE_SAMPLE_CLOCK_MAX, yk_sys_number_in(path, "max_freq", 1e6),
+		   &s->clock_max_hz);
 }
 
 bool yk_telemetry_system(const char *pci, struct yoke_sample *s)
@@ -98,9 +107,12 @@ bool yk_telemetry_system(const char *pci, struct yoke_sample *s)
 		return false;
 	snprintf(card, sizeof card, "/sys/bus/pci/devices/%s", pci);
 	know(s, YOKE_SAMPLE_UTIL, yk_sys_number_in(card, "gpu_busy_percent", .01), &s->util);
-	know(s, YOKE_SAMPLE_MEM_UTIL, yk_sys_number_in(card, "mem_busy_percent", .01), &s->mem_util);
-	know_count(s, YOKE_SAMPLE_MEM_USED, yk_sys_number_in(card, "mem_info_vram_used", 1), &s->mem_used);
-	know_count(s, YOKE_SAMPLE_MEM_TOTAL, yk_sys_number_in(card, "mem_info_vram_total", 1), &s->mem_total);
+	know(s, YOKE_SAMPLE_MEM_UTIL, yk_sys_number_in(card, "mem_busy_percent", .01),
+	     &s->mem_util);
+	know_count(s, YOKE_SAMPLE_MEM_USED, yk_sys_number_in(card, "mem_info_vram_used", 1),
+		   &s->mem_used);
+	know_count(s, YOKE_SAMPLE_MEM_TOTAL, yk_sys_number_in(card, "mem_info_vram_total", 1),
+		   &s->mem_total);
 	sensors(card, s);
 	know_count(s, YOKE_SAMPLE_CLOCK_MAX, highest(card, "pp_dpm_sclk"), &s->clock_max_hz);
 	intel(card, s);

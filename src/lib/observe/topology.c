@@ -37,8 +37,10 @@ static int init(hwloc_topology_t *to)
 	free(last);
 	last = other;
 #if HWLOC_API_VERSION >= 0x00020100
-	if (!e && access("/sys/devices/system/cpu", R_OK) && !getenv("HWLOC_FSROOT")) // it would only complain
-		hwloc_topology_set_components(*to, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, "linux");
+	if (!e && access("/sys/devices/system/cpu", R_OK) &&
+	    !getenv("HWLOC_FSROOT")) // it would only complain
+		hwloc_topology_set_components(*to, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST,
+					      "linux");
 #endif
 	return e;
 }

@@ -116,18 +116,23 @@ static void lane_name(struct out *o, int lane, const char *name, const char *wha
 	snprintf(whole, sizeof whole, "%s%s", name, what);
 	char *text = name_text(whole);
 	if (text)
-		event(o, "}", "{\"ph\":\"M\",\"pid\":%d,\"tid\":%d,\"name\":\"thread_name\",\"args\":%s", o->process, lane, text);
+		event(o, "}",
+		      "{\"ph\":\"M\",\"pid\":%d,\"tid\":%d,\"name\":\"thread_name\",\"args\":%s",
+		      o->process, lane, text);
 	free(text);
 }
 
 static void lanes(struct out *o, const struct yk_profile *p)
 {
-	static const char *const what[YK_STREAMS] = { [YK_STREAM_DEVICE] = " compute", [YK_STREAM_UP] = " up",
-						    [YK_STREAM_DOWN] = " down" };
+	static const char *const what[YK_STREAMS] = {
+		[YK_STREAM_DEVICE] = " compute", [YK_STREAM_UP] = " up", [YK_STREAM_DOWN] = " down"
+	};
 	char name[32] = "yoke";
 	if (p->trace.ranks > 1)
 		snprintf(name, sizeof name, "rank %d", p->trace.rank);
-	event(o, NULL, "{\"ph\":\"M\",\"pid\":%d,\"name\":\"process_name\",\"args\":{\"name\":\"%s\"}}", o->process, name);
+	event(o, NULL,
+	      "{\"ph\":\"M\",\"pid\":%d,\"name\":\"process_name\",\"args\":{\"name\":\"%s\"}}",
+	      o->process, name);
 	for (int k = 0; k < YK_STREAMS; k++)
 		if (!k || p->ctx->stream[k].queue != p->ctx->queues.steps)
 			lane_name(o, k, p->ctx->stream[k].device->id, what[k] ? what[k] : "");
@@ -144,20 +149,27 @@ static void lanes(struct out *o, const struct yk_profile *p)
 static bool complete(struct out *o, int lane, uint64_t begin, uint64_t ns, const char *rest)
 {
 	begin += o->later;
-	return event(o, rest, "{\"ph\":\"X\",\"pid\":%d,\"tid\":%d,\"ts\":" US_FORMAT ",\"dur\":" US_FORMAT ",", o->process,
-		     lane, US(begin), US(ns));
+	return event(o, rest,
+		     "{\"ph\":\"X\",\"pid\":%d,\"tid\":%d,\"ts\":" US_FORMAT ",\"dur\":" US_FORMAT
+		     ",",
+		     o->process, lane, US(begin), US(ns));
 }
 
 // A flow arrow from an activity on one lane to an activity on another.
-static void arrow(struct out *o, const char *name, uint64_t id, int from, uint64_t from_ns, int to, uint64_t to_ns)
+static void arrow(struct out *o, const char *name, uint64_t id, int from, uint64_t from_ns, int to,
+		  uint64_t to_ns)
 {
 	from_ns += o->later;
 	to_ns += o->later;
 	id += (uint64_t)(o->process - 1) << 40;
-	if (event(o, NULL, "{\"ph\":\"s\",\"pid\":%d,\"tid\":%d,\"ts\":" US_FORMAT ",\"id\":%" PRIu64
-		  ",\"name\":\"%s\",\"cat\":\"flow\"}", o->process, from, US(from_ns), id, name))
-		event(o, NULL, "{\"ph\":\"f\",\"bp\":\"e\",\"pid\":%d,\"tid\":%d,\"ts\":" US_FORMAT ",\"id\":%" PRIu64
-		      ",\"name\":\"%s\",\"cat\":\"flow\"}", o->process, to, US(to_ns), id, name);
+	if (event(o, NULL,
+		  "{\"ph\":\"s\",\"pid\":%d,\"tid\":%d,\"ts\":" US_FORMAT ",\"id\":%" PRIu64
+		  ",\"name\":\"%s\",\"cat\":\"flow\"}",
+		  o->process, from, US(from_ns), id, name))
+		event(o, NULL,
+		      "{\"ph\":\"f\",\"bp\":\"e\",\"pid\":%d,\"tid\":%d,\"ts\":" US_FORMAT
+		      ",\"id\":%" PRIu64 ",\"name\":\"%s\",\"cat\":\"flow\"}",
+		      o->process, to, US(to_ns), id, name);
 }
 
 // ---- lanes of queues ----
@@ -172,21 +184,24 @@ static const struct yk_traced *numbered(const struct yk_profile *p, uint32_t num
 		else
 			b = m;
 	}
-	return a < p->trace.events && p->trace.event[a].number == number ? &p->trace.event[a] : NULL;
+	return a < p->trace.events && p->trace.event[a].number == number ? &p->trace.event[a] :
+	       NULL;
 }
 
 static void queues(struct out *o, const struct yk_profile *p, char *const *row)
 {
 	for (size_t i = 0; i < p->trace.events; i++) {
 		const struct yk_traced *x = &p->trace.event[i];
-		if (x->stream == YK_HOST_ACTIVITY || !complete(o, x->stream, x->begin, x->ns, row[x->row] + 1))
+		if (x->stream == YK_HOST_ACTIVITY ||
+		    !complete(o, x->stream, x->begin, x->ns, row[x->row] + 1))
 			continue; // the opening brace was written here
 		if (x->apart)
-			arrow(o, "enqueued", 2 * (uint64_t)x->number + 1, HOST_LANE + x->thread, x->host, x->stream,
-			      x->begin);
+			arrow(o, "enqueued", 2 * (uint64_t)x->number + 1, HOST_LANE + x->thread,
+			      x->host, x->stream, x->begin);
 		const struct yk_traced *up = x->from ? numbered(p, x->from - 1) : NULL;
 		if (up)
-			arrow(o, "read", 2 * (uint64_t)x->number + 2, up->stream, up->begin, x->stream, x->begin);
+			arrow(o, "read", 2 * (uint64_t)x->number + 2, up->stream, up->begin,
+			      x->stream, x->begin);
 	}
 }
 
@@ -223,7 +238,8 @@ static int threads(struct out *o, const struct yk_profile *p, char *const *row)
 	for (size_t i = 0; i < p->trace.events; i++) {
 		const struct yk_traced *x = &p->trace.event[i];
 		if (x->apart || x->stream == YK_HOST_ACTIVITY)
-			all[n++] = (struct host_event){ x->host, x->host_ns, x->row, x->thread, false };
+			all[n++] = (struct host_event){ x->host, x->host_ns, x->row, x->thread,
+							false };
 	}
 	for (size_t i = 0; i < p->trace.ranges; i++) {
 		const struct yk_traced_range *x = &p->trace.range[i];
@@ -258,7 +274,8 @@ static void readings(struct out *o, const struct yk_profile *p)
 	}
 	for (size_t i = 0; i < p->trace.readings; i++) {
 		const struct yk_traced_reading *x = &p->trace.reading[i];
-		complete(o, READING_LANE + 1 + x->worker, x->begin, x->ns, "\"name\":\"read data\"}");
+		complete(o, READING_LANE + 1 + x->worker, x->begin, x->ns,
+			 "\"name\":\"read data\"}");
 	}
 }
 
@@ -268,13 +285,20 @@ static void counters(struct out *o, const struct yk_profile *p)
 		const struct yk_traced_count *c = &p->trace.count[i];
 		const uint64_t at = c->at + o->later;
 		if (!c->sampled)
-			event(o, NULL, "{\"ph\":\"C\",\"pid\":%d,\"ts\":" US_FORMAT ",\"name\":\"pool\",\"args\":{\"allocated\":%"
-			      PRIu64 ",\"free\":%" PRIu64 "}}", o->process, US(at), c->allocated, c->reserved - c->allocated);
+			event(o, NULL,
+			      "{\"ph\":\"C\",\"pid\":%d,\"ts\":" US_FORMAT
+			      ",\"name\":\"pool\",\"args\":{\"allocated\":%" PRIu64
+			      ",\"free\":%" PRIu64 "}}",
+			      o->process, US(at), c->allocated, c->reserved - c->allocated);
 		if (c->sampled && !isnan(c->util))
-			event(o, NULL, "{\"ph\":\"C\",\"pid\":%d,\"ts\":" US_FORMAT ",\"name\":\"busy %%\",\"args\":{\"busy\":%.1f}}",
+			event(o, NULL,
+			      "{\"ph\":\"C\",\"pid\":%d,\"ts\":" US_FORMAT
+			      ",\"name\":\"busy %%\",\"args\":{\"busy\":%.1f}}",
 			      o->process, US(at), 100 * (double)c->util);
 		if (c->sampled && !isnan(c->power_w))
-			event(o, NULL, "{\"ph\":\"C\",\"pid\":%d,\"ts\":" US_FORMAT ",\"name\":\"power W\",\"args\":{\"power\":%.1f}}",
+			event(o, NULL,
+			      "{\"ph\":\"C\",\"pid\":%d,\"ts\":" US_FORMAT
+			      ",\"name\":\"power W\",\"args\":{\"power\":%.1f}}",
 			      o->process, US(at), (double)c->power_w);
 	}
 }
@@ -313,14 +337,17 @@ static int write_all(struct out *o, struct yk_profile *p, int others, char *cons
 		put(o, ",\n", 2);
 		put(o, other[i], strlen(other[i]));
 	}
-	int n = snprintf(tail, sizeof tail, "\n],\"dropped\":%" PRIu64 ",\"shifted\":%" PRIu64
-			 ",\"clock_error_us\":" US_FORMAT "}\n", p->trace.dropped, p->clock.shifted, US(p->clock.error));
+	int n = snprintf(tail, sizeof tail,
+			 "\n],\"dropped\":%" PRIu64 ",\"shifted\":%" PRIu64
+			 ",\"clock_error_us\":" US_FORMAT "}\n",
+			 p->trace.dropped, p->clock.shifted, US(p->clock.error));
 	put(o, tail, (size_t)n);
 	flush(o);
 	return e ? e : o->code;
 }
 
-int yk_profile_trace_max(struct yk_profile *p, const char *path, uint64_t max_bytes, int others, char *const *other)
+int yk_profile_trace_max(struct yk_profile *p, const char *path, uint64_t max_bytes, int others,
+			 char *const *other)
 {
 	struct out o = { .text = malloc(BUFFER), .max = max_bytes, .first = true };
 	int e = o.text ? yk_file_begin(&o.w, path) : YOKE_ENOMEM;
@@ -339,7 +366,9 @@ int yk_profile_trace_max(struct yk_profile *p, const char *path, uint64_t max_by
 
 char *yk_profile_events(struct yk_profile *p)
 {
-	struct out o = { .kept = true, .max = yk_profile_trace_bytes() / (uint64_t)p->trace.ranks, .first = true };
+	struct out o = { .kept = true,
+			 .max = yk_profile_trace_bytes() / (uint64_t)p->trace.ranks,
+			 .first = true };
 	yk_profile_settle(p);
 	int e = events(&o, p);
 	if (e == 0 && yk_grow(&o.text, &o.cap, o.n + 1, 1) < 0)

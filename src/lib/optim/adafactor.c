@@ -26,9 +26,11 @@ static yoke_tensor *number(yoke_tensor *x, int dtype)
 
 static yoke_tensor *factor_of(const struct yk_optim_pass *pass, const struct yk_optim_group *g)
 {
-	yoke_tensor *scale = pass->scale == YOKE_NONE ? NULL : number(pass->scale, g->dtype), *clip = NULL;
+	yoke_tensor *scale = pass->scale == YOKE_NONE ? NULL : number(pass->scale, g->dtype),
+		    *clip = NULL;
 	if (g->option[YK_O_clip] > 0) {
-		yoke_tensor *norm = yoke_add(yoke_sqrt(number(pass->total, g->dtype)), yoke_const(1e-6));
+		yoke_tensor *norm =
+			yoke_add(yoke_sqrt(number(pass->total, g->dtype)), yoke_const(1e-6));
 		clip = yoke_min(yoke_div(yoke_const(g->option[YK_O_clip]), norm), yoke_const(1));
 	}
 	return scale && clip ? yoke_mul(scale, clip) : scale ? scale : clip;
@@ -69,7 +71,8 @@ static int moments(const struct shared *s, int k, yoke_tensor *g, yoke_tensor **
 		*to = mean_of(s, state[0][k], yoke_square(g));
 		return assign(s, state[0][k], *to);
 	}
-	const unsigned last = YOKE_AXIS(rank - 1) | YOKE_KEEP, before = YOKE_AXIS(rank - 2) | YOKE_KEEP;
+	const unsigned last = YOKE_AXIS(rank - 1) | YOKE_KEEP,
+		       before = YOKE_AXIS(rank - 2) | YOKE_KEEP;
 	yoke_tensor *rows = mean_of(s, state[0][k], yoke_mean(yoke_square(g), last));
 	yoke_tensor *columns = mean_of(s, state[1][k], yoke_mean(yoke_square(g), before));
 	yoke_tensor *all = yoke_max(yoke_mean(rows, before), yoke_const(s->eps));
@@ -88,17 +91,24 @@ static int update(const struct shared *s, int k)
 	yoke_tensor *u = yoke_mul(g, yoke_rsqrt(yoke_max(v, yoke_const(s->eps * s->eps))));
 	yoke_tensor *alpha = yoke_max(rms(p), yoke_const(o[YK_O_eps2]));
 	alpha = yoke_min(yoke_mul(alpha, lr), yoke_mul(alpha, s->g->number[SLOWNESS]));
-	alpha = yoke_div(alpha, yoke_max(yoke_div(rms(u), yoke_const(o[YK_O_clip_threshold])), yoke_const(1)));
-	yoke_tensor *kept = o[YK_O_weight_decay] > 0 ?
-				    yoke_sub(p, yoke_mul(yoke_mul(p, lr), yoke_const(o[YK_O_weight_decay]))) : p;
+	alpha = yoke_div(alpha, yoke_max(yoke_div(rms(u), yoke_const(o[YK_O_clip_threshold])),
+					 yoke_const(1)));
+	yoke_tensor *kept =
+		o[YK_O_weight_decay] > 0 ?
+			yoke_sub(p, yoke_mul(yoke_mul(p, lr), yoke_const(o[YK_O_weight_decay]))) :
+			p;
 	return assign(s, p, yoke_sub(kept, yoke_mul(u, alpha)));
 }
 
 int yk_optim_adafactor(const struct yk_optim_pass *pass, struct yk_optim_group *g)
 {
 	const double eps = g->option[YK_O_eps1];
-	const struct shared s = { .g = g, .go = yk_optim_not_skipped(pass), .factor = factor_of(pass, g),
-				  .eps = eps != YK_OPTIM_NOT_GIVEN ? eps : g->dtype == yoke_f64 ? 0x1p-52 : 0x1p-23 };
+	const struct shared s = { .g = g,
+				  .go = yk_optim_not_skipped(pass),
+				  .factor = factor_of(pass, g),
+				  .eps = eps != YK_OPTIM_NOT_GIVEN ? eps :
+					 g->dtype == yoke_f64      ? 0x1p-52 :
+								     0x1p-23 };
 	int err = 0;
 	for (int k = 0; k < g->n && !err; k++)
 		err = yoke_count(g->p[k]) ? update(&s, k) : 0;

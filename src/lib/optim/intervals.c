@@ -17,14 +17,17 @@ int yk_optim_member_of(const struct yoke_optim *o, int i)
 // Does this rank count tensor i in sums over parts of tensors?
 static bool counts(const struct yoke_optim *o, int i)
 {
-	return o->sharding.tensor ? o->sharding.tensor[i].counts : !o->sharding.counts || o->sharding.counts[i];
+	return o->sharding.tensor ? o->sharding.tensor[i].counts :
+				    !o->sharding.counts || o->sharding.counts[i];
 }
 
 bool yk_optim_interval_here(const struct yoke_optim *o, const struct yk_optim_norm *n, int k)
 {
 	const int m = yk_optim_member_of(o, n->tensor[k]);
-	const struct yk_optim_range *range = o->sharding.range && m >= 0 ? &o->sharding.range[m] : NULL;
-	return m >= 0 && (!range || (n->interval[k].from >= range->from && n->interval[k].to <= range->to));
+	const struct yk_optim_range *range =
+		o->sharding.range && m >= 0 ? &o->sharding.range[m] : NULL;
+	return m >= 0 &&
+	       (!range || (n->interval[k].from >= range->from && n->interval[k].to <= range->to));
 }
 
 int yk_optim_intervals_here(const struct yoke_optim *o, const struct yk_optim_norm *n)
@@ -37,14 +40,17 @@ int yk_optim_intervals_here(const struct yoke_optim *o, const struct yk_optim_no
 
 // Zeros for intervals `before` .. `from` - 1, then the squares of those up to `to`, which begin at
 // `at` in `mine`.
-static yoke_tensor *in_place(yoke_tensor *mine, int64_t at, int64_t from, int64_t to, int64_t before)
+static yoke_tensor *in_place(yoke_tensor *mine, int64_t at, int64_t from, int64_t to,
+			     int64_t before)
 {
 	const int64_t zeros = from - before;
-	yoke_tensor *both[] = { yoke_full(yoke_f64, 1, &zeros, 0), yoke_slice(mine, 0, at, at + to - from, 1) };
+	yoke_tensor *both[] = { yoke_full(yoke_f64, 1, &zeros, 0),
+				yoke_slice(mine, 0, at, at + to - from, 1) };
 	return zeros ? yoke_concat(2, both, 0) : both[1];
 }
 
-yoke_tensor *yk_optim_intervals_join(const struct yoke_optim *o, const struct yk_optim_norm *n, yoke_tensor *mine)
+yoke_tensor *yk_optim_intervals_join(const struct yoke_optim *o, const struct yk_optim_norm *n,
+				     yoke_tensor *mine)
 {
 	int64_t own = 0, done = 0, zeros;
 	yoke_tensor *all = NULL;
@@ -90,7 +96,8 @@ static float *counters(int n)
 	return to;
 }
 
-yoke_tensor *yk_optim_total(const struct yoke_optim *o, const int *member, int members, int n, yoke_tensor *x)
+yoke_tensor *yk_optim_total(const struct yoke_optim *o, const int *member, int members, int n,
+			    yoke_tensor *x)
 {
 	if (!o->sharding.total)
 		return x;
@@ -122,15 +129,20 @@ yoke_tensor *yk_optim_in_order(const struct yoke_optim *o, yoke_tensor *x, int n
 	if (one && !counted)
 		sum = yoke_full(yoke_f64, 0, NULL, 0);
 	else if (one)
-		sum = yk_list_sum(&(struct yk_list_step){ .what = "optim_step", .formula = &same, .n = counted,
-							  .list = (yoke_tensor *const *const[]){ one } }, 0);
+		sum = yk_list_sum(
+			&(struct yk_list_step){ .what = "optim_step",
+						.formula = &same,
+						.n = counted,
+						.list = (yoke_tensor *const *const[]){ one } },
+			0);
 	else
 		yk_fail(YOKE_ENOMEM, "optim_step: no memory for %d intervals", n);
 	free(one);
 	return sum;
 }
 
-yoke_tensor *yk_optim_in_order_all(const struct yoke_optim *o, yoke_tensor *each, const struct yk_optim_norm *n)
+yoke_tensor *yk_optim_in_order_all(const struct yoke_optim *o, yoke_tensor *each,
+				   const struct yk_optim_norm *n)
 {
 	return total(o, yk_optim_in_order(o, each, n->n, n->tensor));
 }
@@ -138,10 +150,15 @@ yoke_tensor *yk_optim_in_order_all(const struct yoke_optim *o, yoke_tensor *each
 // ---- sums of a map ----
 
 // Interval k as a slice of `whole`, this rank's data of the member.
-static yoke_tensor *interval_of(const struct yoke_optim *o, const struct yk_optim_norm *n, int k, yoke_tensor *whole)
+static yoke_tensor *interval_of(const struct yoke_optim *o, const struct yk_optim_norm *n, int k,
+				yoke_tensor *whole)
 {
-	const int64_t first = o->sharding.range ? o->sharding.range[yk_optim_member_of(o, n->tensor[k])].from : 0, all = yoke_count(whole);
-	return yoke_slice(yoke_reshape(whole, 1, &all), 0, n->interval[k].from - first, n->interval[k].to - first, 1);
+	const int64_t first = o->sharding.range ?
+				      o->sharding.range[yk_optim_member_of(o, n->tensor[k])].from :
+				      0,
+		      all = yoke_count(whole);
+	return yoke_slice(yoke_reshape(whole, 1, &all), 0, n->interval[k].from - first,
+			  n->interval[k].to - first, 1);
 }
 
 // The intervals of all members like this one. Fails if tensors of other ranks are in the norm,
@@ -156,7 +173,8 @@ static int intervals_like(const struct yoke_optim *o, int like, struct yk_optim_
 	for (int k = 0; k < all->n; k++) {
 		const int m = yk_optim_member_of(o, all->tensor[k]);
 		if (m < 0)
-			return yk_fail(YOKE_EUNSUPPORTED, "optim_step: sums over tensors of which others have some");
+			return yk_fail(YOKE_EUNSUPPORTED,
+				       "optim_step: sums over tensors of which others have some");
 		if (yk_optim_together(&o->member[like], &o->member[m])) {
 			to->tensor[to->n] = all->tensor[k];
 			to->interval[to->n++] = all->interval[k];
@@ -167,12 +185,13 @@ static int intervals_like(const struct yoke_optim *o, int like, struct yk_optim_
 
 // Sums the map's result over this rank's intervals, f64 [intervals here]: a group whose tensors are
 // the intervals.
-static yoke_tensor *sums_here(const struct yk_optim_pass *pass, struct yk_optim_group *g, const struct yk_optim_norm *n, int own,
-			      const struct yk_optim_map *m)
+static yoke_tensor *sums_here(const struct yk_optim_pass *pass, struct yk_optim_group *g,
+			      const struct yk_optim_norm *n, int own, const struct yk_optim_map *m)
 {
 	struct yk_optim_group by = *g;
 	const size_t lists = 2 + (size_t)(g->states + g->window);
-	yoke_tensor **room = calloc(lists * (size_t)own, sizeof *room), ***state = calloc(lists, sizeof *state), *sum = NULL;
+	yoke_tensor **room = calloc(lists * (size_t)own, sizeof *room),
+		    ***state = calloc(lists, sizeof *state), *sum = NULL;
 	if (room && state) {
 		by.p = room;
 		by.g = room + own;
@@ -188,7 +207,8 @@ static yoke_tensor *sums_here(const struct yk_optim_pass *pass, struct yk_optim_
 			by.p[by.n] = interval_of(pass->o, n, k, g->p[at]);
 			by.g[by.n] = interval_of(pass->o, n, k, g->g[at]);
 			for (size_t l = 2; l < lists; l++)
-				by.state[l - 2][by.n] = interval_of(pass->o, n, k, g->state[l - 2][at]);
+				by.state[l - 2][by.n] =
+					interval_of(pass->o, n, k, g->state[l - 2][at]);
 			by.n++;
 		}
 		sum = yk_optim_sum(pass, &by, m, 1, true);
@@ -201,7 +221,8 @@ static yoke_tensor *sums_here(const struct yk_optim_pass *pass, struct yk_optim_
 	return sum;
 }
 
-yoke_tensor *yk_optim_sum_intervals(const struct yk_optim_pass *pass, int like, struct yk_optim_group *g, const struct yk_optim_map *m)
+yoke_tensor *yk_optim_sum_intervals(const struct yk_optim_pass *pass, int like,
+				    struct yk_optim_group *g, const struct yk_optim_map *m)
 {
 	struct yk_optim_norm n;
 	yoke_tensor *sum = NULL;
@@ -209,7 +230,8 @@ yoke_tensor *yk_optim_sum_intervals(const struct yk_optim_pass *pass, int like, 
 		const int own = yk_optim_intervals_here(pass->o, &n);
 		yoke_tensor *mine = own ? sums_here(pass, g, &n, own, m) : NULL;
 		if (!own || mine)
-			sum = yk_optim_in_order_all(pass->o, yk_optim_intervals_join(pass->o, &n, mine), &n);
+			sum = yk_optim_in_order_all(pass->o,
+						    yk_optim_intervals_join(pass->o, &n, mine), &n);
 	}
 	free(n.tensor);
 	free(n.interval);

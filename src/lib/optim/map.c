@@ -17,10 +17,21 @@ enum { TEXT = 2048, NAMES = 320 };
 // Codes of operands, resolved to tensors in each step.
 enum operand {
 	// LIST_STATE + k: state k
-	LIST_P, LIST_G, LIST_PRECONDITION, LIST_WINDOW, LIST_OWN, LIST_STATE,
-	NUMBER_LR = 32, NUMBER_SCALE, NUMBER_SKIP, NUMBER_TOTAL, NUMBER_LATCHED, NUMBER_BETA, NUMBER_OWN,
+	LIST_P,
+	LIST_G,
+	LIST_PRECONDITION,
+	LIST_WINDOW,
+	LIST_OWN,
+	LIST_STATE,
+	NUMBER_LR = 32,
+	NUMBER_SCALE,
+	NUMBER_SKIP,
+	NUMBER_TOTAL,
+	NUMBER_LATCHED,
+	NUMBER_BETA,
+	NUMBER_OWN,
 	NOTHING = NUMBER_OWN + 2, // there are two NUMBER_OWN
-	NUMBER_KIND // NUMBER_KIND + k: number k of the kind
+	NUMBER_KIND               // NUMBER_KIND + k: number k of the kind
 };
 
 // A compiled formula, reused in all steps of a group that have the same texts and numbers.
@@ -30,7 +41,8 @@ struct yk_optim_formula {
 	unsigned with;                                    // which numbers the pass has
 	char text[TEXT], lists[NAMES], numbers[NAMES], constants[NAMES], results[NAMES];
 	double constant[YK_OPTIM_OPTION_COUNT];
-	uint8_t list[YOKE_MAP_MAX_INPUTS], number[YOKE_MAP_MAX_INPUTS], to[YOKE_MAP_MAX_OUTPUTS]; // enum operand
+	// enum operand
+	uint8_t list[YOKE_MAP_MAX_INPUTS], number[YOKE_MAP_MAX_INPUTS], to[YOKE_MAP_MAX_OUTPUTS];
 	int list_count, number_count, constant_count, result_count;
 	bool full, assigns; // assigns: some results are variables
 	struct yk_formula formula;
@@ -80,11 +92,15 @@ static int list_of(const struct yk_optim_group *g, const struct yk_optim_map *m,
 	for (int k = 0; k < g->states; k++)
 		if (!strcmp(name, g->list[k]))
 			return LIST_STATE + k;
-	return !strcmp(name, "p") ? LIST_P : !strcmp(name, "g") ? LIST_G : !strcmp(name, "P") ? LIST_PRECONDITION :
-	       !strcmp(name, "w") && g->window ? LIST_WINDOW : NOTHING;
+	return !strcmp(name, "p")              ? LIST_P :
+	       !strcmp(name, "g")              ? LIST_G :
+	       !strcmp(name, "P")              ? LIST_PRECONDITION :
+	       !strcmp(name, "w") && g->window ? LIST_WINDOW :
+						 NOTHING;
 }
 
-static yoke_tensor *const *list_at(const struct yk_optim_group *g, const struct yk_optim_map *m, int operand)
+static yoke_tensor *const *list_at(const struct yk_optim_group *g, const struct yk_optim_map *m,
+				   int operand)
 {
 	switch (operand) {
 	case LIST_P: return g->p;
@@ -113,8 +129,8 @@ static yoke_tensor *number_at(const struct yk_optim_pass *pass, const struct yk_
 	}
 }
 
-static void take_list(struct yk_optim_formula *f, const struct yk_optim_group *g, const struct yk_optim_map *m,
-		      const char *name)
+static void take_list(struct yk_optim_formula *f, const struct yk_optim_group *g,
+		      const struct yk_optim_map *m, const char *name)
 {
 	const int list = list_of(g, m, name);
 	if (list == NOTHING || (f->list_count && !names(f->text, name)))
@@ -188,17 +204,19 @@ static void append_body(struct yk_optim_formula *f, const struct yk_optim_pass *
 			append(f, strcmp(part->text, YK_OPTIM_BETWEEN) ? part->text : m->between);
 }
 
-static void append_all(struct yk_optim_formula *f, const struct yk_optim_pass *pass, const struct yk_optim_group *g,
-		    const struct yk_optim_map *m)
+static void append_all(struct yk_optim_formula *f, const struct yk_optim_pass *pass,
+		       const struct yk_optim_group *g, const struct yk_optim_map *m)
 {
 	const bool skips = pass->skip != YOKE_NONE, checks = pass->latched != YOKE_NONE;
 	if (!m->text || names(m->text, "g"))
 		append_gradient(f, pass, g);
 	append_body(f, pass, g, m);
 	if (f->assigns && (skips || checks))
-		append(f, skips && checks ? "skip = or(ne(skip, 0), not(and(isfinite(total), isfinite(latched))));" :
-		       skips           ? "skip = ne(skip, 0);" :
-					 "skip = not(and(isfinite(total), isfinite(latched)));");
+		append(f,
+		       skips && checks ?
+			       "skip = or(ne(skip, 0), not(and(isfinite(total), isfinite(latched))));" :
+		       skips ? "skip = ne(skip, 0);" :
+			       "skip = not(and(isfinite(total), isfinite(latched)));");
 }
 
 static void append_results(struct yk_optim_formula *f, const struct yk_optim_group *g,
@@ -225,20 +243,25 @@ static void append_results(struct yk_optim_formula *f, const struct yk_optim_gro
 
 static unsigned numbers_of(const struct yk_optim_pass *pass)
 {
-	return (pass->scale != YOKE_NONE) | (pass->skip != YOKE_NONE) << 1 | (pass->latched != YOKE_NONE) << 2;
+	return (pass->scale != YOKE_NONE) | (pass->skip != YOKE_NONE) << 1 |
+	       (pass->latched != YOKE_NONE) << 2;
 }
 
 static int compile(struct yk_optim_formula *f, const struct yk_optim_kind *kind, int dtype)
 {
 	uint8_t dtypes[2 * YOKE_MAP_MAX_INPUTS];
-	f->formula = (struct yk_formula){ kind->name, f->lists, f->numbers, f->constants, f->results, f->text };
+	f->formula = (struct yk_formula){ kind->name,   f->lists,   f->numbers,
+					  f->constants, f->results, f->text };
 	memset(dtypes, dtype, sizeof dtypes);
-	int err = f->full ? YOKE_EUNSUPPORTED : yk_formula_map(&f->formula, dtype, dtypes, f->constant, &f->map);
-	return err ? yk_fail(err, "optim_step: the formula of %s makes no map program", kind->name) : 0;
+	int err = f->full ? YOKE_EUNSUPPORTED :
+			    yk_formula_map(&f->formula, dtype, dtypes, f->constant, &f->map);
+	return err ? yk_fail(err, "optim_step: the formula of %s makes no map program",
+			     kind->name) :
+		     0;
 }
 
-static struct yk_optim_formula *make(const struct yk_optim_pass *pass, const struct yk_optim_group *g,
-				     const struct yk_optim_map *m)
+static struct yk_optim_formula *make(const struct yk_optim_pass *pass,
+				     const struct yk_optim_group *g, const struct yk_optim_map *m)
 {
 	struct yk_optim_formula *f = calloc(1, sizeof *f);
 	if (!f) {
@@ -265,13 +288,13 @@ void yk_optim_formulas_free(struct yk_optim_formula *f)
 	}
 }
 
-static struct yk_optim_formula *formula_of(const struct yk_optim_pass *pass, struct yk_optim_group *g,
-					   const struct yk_optim_map *m)
+static struct yk_optim_formula *formula_of(const struct yk_optim_pass *pass,
+					   struct yk_optim_group *g, const struct yk_optim_map *m)
 {
 	const unsigned with = numbers_of(pass);
 	struct yk_optim_formula *f = g->formula;
-	while (f && (f->body != m->text || f->between != m->between || f->given_results != m->results ||
-		     f->own != m->list || f->with != with))
+	while (f && (f->body != m->text || f->between != m->between ||
+		     f->given_results != m->results || f->own != m->list || f->with != with))
 		f = f->next;
 	if (!f && (f = make(pass, g, m))) {
 		f->next = g->formula;
@@ -287,8 +310,8 @@ struct operands {
 	yoke_tensor *const *to[YOKE_MAP_MAX_OUTPUTS];
 };
 
-static bool fill(const struct yk_optim_pass *pass, struct yk_optim_group *g, const struct yk_optim_map *m,
-		 struct operands *o, struct yk_list_step *to)
+static bool fill(const struct yk_optim_pass *pass, struct yk_optim_group *g,
+		 const struct yk_optim_map *m, struct operands *o, struct yk_list_step *to)
 {
 	const struct yk_optim_formula *f = formula_of(pass, g, m);
 	if (!f)
@@ -299,17 +322,25 @@ static bool fill(const struct yk_optim_pass *pass, struct yk_optim_group *g, con
 		o->number[k] = number_at(pass, g, m, f->number[k]);
 	yoke_tensor **made = m->made;
 	for (int k = 0; k < f->result_count; k++) {
-		const bool shard = f->to[k] == LIST_P && pass->o->sharding.range && !pass->o->sharding.held;
+		const bool shard =
+			f->to[k] == LIST_P && pass->o->sharding.range && !pass->o->sharding.held;
 		o->to[k] = shard ? NULL : list_at(g, m, f->to[k]);
 		made = shard ? g->made : made; // no map uses both
 	}
-	*to = (struct yk_list_step){ .what = "optim_step", .formula = &f->formula, .constant = f->constant,
-				     .map = &f->map, .n = g->n, .list = o->list, .number = o->number, .to = o->to,
+	*to = (struct yk_list_step){ .what = "optim_step",
+				     .formula = &f->formula,
+				     .constant = f->constant,
+				     .map = &f->map,
+				     .n = g->n,
+				     .list = o->list,
+				     .number = o->number,
+				     .to = o->to,
 				     .made = made };
 	return true;
 }
 
-int yk_optim_map(const struct yk_optim_pass *pass, struct yk_optim_group *g, const struct yk_optim_map *m)
+int yk_optim_map(const struct yk_optim_pass *pass, struct yk_optim_group *g,
+		 const struct yk_optim_map *m)
 {
 	struct operands o;
 	struct yk_list_step step;

@@ -41,13 +41,15 @@ static yoke_tensor *ratios(const struct yk_optim_pass *pass, const struct yk_opt
 static yoke_tensor *combine(double a, yoke_tensor *x, double b, yoke_tensor *y)
 {
 	const int dtype = yoke_dtype(x), wide = dtype == yoke_f64 ? yoke_f64 : yoke_f32;
-	return yoke_cast(yoke_add(yoke_mul(yoke_cast(x, wide), yoke_const(a)), yoke_mul(yoke_cast(y, wide), yoke_const(b))), dtype);
+	return yoke_cast(yoke_add(yoke_mul(yoke_cast(x, wide), yoke_const(a)),
+				  yoke_mul(yoke_cast(y, wide), yoke_const(b))),
+			 dtype);
 }
 
 enum { PANELS = 4, LARGE = 512 };
 
-// The product x y of which it is known that it is symmetric: rows i and columns j up to the diagonal
-// are computed, in panels, the others are transposed.  flags: as for yoke_matmul.
+// The product x y of which it is known that it is symmetric: rows i and columns j up to the
+// diagonal are computed, in panels, the others are transposed.  flags: as for yoke_matmul.
 static yoke_tensor *symmetric(yoke_tensor *x, yoke_tensor *y, unsigned flags)
 {
 	const int rows = flags & YOKE_TA ? 1 : 0, columns = flags & YOKE_TB ? 0 : 1;
@@ -57,12 +59,15 @@ static yoke_tensor *symmetric(yoke_tensor *x, yoke_tensor *y, unsigned flags)
 		return yoke_matmul(x, y, flags);
 	for (int i = 0; i < PANELS; i++) {
 		const int64_t from = i * step, to = from + step < m ? from + step : m;
-		panel[i] = yoke_matmul(yoke_slice(x, rows, from, to, 1), yoke_slice(y, columns, 0, to, 1), flags);
+		panel[i] = yoke_matmul(yoke_slice(x, rows, from, to, 1),
+				       yoke_slice(y, columns, 0, to, 1), flags);
 	}
 	for (int i = 0; i < PANELS; i++) {
 		block[i] = panel[i];
 		for (int j = i + 1; j < PANELS; j++)
-			block[j] = yoke_permute(yoke_slice(panel[j], 1, i * step, (i + 1) * step, 1), (const int[]){ 1, 0 });
+			block[j] =
+				yoke_permute(yoke_slice(panel[j], 1, i * step, (i + 1) * step, 1),
+					     (const int[]){ 1, 0 });
 		row[i] = yoke_concat(PANELS - i, block + i, 1);
 	}
 	return yoke_concat(PANELS, row, 0);
@@ -94,12 +99,19 @@ int yk_optim_muon(const struct yk_optim_pass *pass, struct yk_optim_group *g)
 		return yk_fail(YOKE_ENOMEM, "optim_step: no memory for %d tensors", g->n);
 	int err = yk_optim_map(pass, g, &(struct yk_optim_map){ .results = "b u", .made = u });
 	for (int k = 0; k < g->n && !err; k++) {
-		u[k] = yoke_count(u[k]) ? yoke_cast(orthogonalize(u[k], g->option), g->dtype) : u[k];
+		u[k] = yoke_count(u[k]) ? yoke_cast(orthogonalize(u[k], g->option), g->dtype) :
+					  u[k];
 		err = u[k] ? 0 : yk_error_last();
 	}
 	if (!err) {
-		struct yk_optim_map m = { .text = "p = p * (1 - lr * weight_decay) - lr * ratio * o;", .results = "p",
-					  .list = "o", .of = u, .number = { "ratio" }, .value = { ratios(pass, g) } };
+		struct yk_optim_map m = {
+			.text = "p = p * (1 - lr * weight_decay) - lr * ratio * o;",
+			.results = "p",
+			.list = "o",
+			.of = u,
+			.number = { "ratio" },
+			.value = { ratios(pass, g) }
+		};
 		err = m.value[0] ? yk_optim_map(pass, g, &m) : yk_error_last();
 	}
 	free(u);

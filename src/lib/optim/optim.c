@@ -22,8 +22,10 @@ yoke_optim *yoke_optim_new(const char *kind, const char *settings)
 	if (!k) {
 		char all[256] = "";
 		for (int i = 0; i < yk_optim_kind_count; i++)
-			snprintf(all + strlen(all), sizeof all - strlen(all), " %s", yk_optim_kinds[i].name);
-		yk_fail(YOKE_ENOENT, "optim_new: there is no optimizer '%s'; there are%s", kind ? kind : "", all);
+			snprintf(all + strlen(all), sizeof all - strlen(all), " %s",
+				 yk_optim_kinds[i].name);
+		yk_fail(YOKE_ENOENT, "optim_new: there is no optimizer '%s'; there are%s",
+			kind ? kind : "", all);
 		return NULL;
 	}
 	struct yoke_optim *o = calloc(1, sizeof *o);
@@ -69,18 +71,24 @@ static int same_variable(const char *first, const char *name)
 
 // Checks a parameter to be added; first: the first of the call, which sets the context of a new
 // optimizer.
-static int check_parameter(const struct yoke_optim *o, yoke_tensor *p, const char *name, yoke_tensor *first)
+static int check_parameter(const struct yoke_optim *o, yoke_tensor *p, const char *name,
+			   yoke_tensor *first)
 {
 	const struct yk_tensor *t = p && p != YOKE_NONE ? yk_tensor(p, "optim_add") : NULL;
 	if (!t)
 		return yk_fail(YOKE_EINVAL, "optim_add: %s: there is no tensor", name);
 	if (t->kind != YK_VARIABLE)
-		return yk_fail(YOKE_EINVAL, "optim_add: %s: is no variable; only yoke_variable's can be assigned", name);
+		return yk_fail(
+			YOKE_EINVAL,
+			"optim_add: %s: is no variable; only yoke_variable's can be assigned",
+			name);
 	if (t->dtype != yoke_f32 && t->dtype != yoke_f64)
 		return yk_fail(YOKE_EDTYPE, "optim_add: %s: is %s; parameters are f32 or f64", name,
 			       yoke_dtype_name(t->dtype));
 	if (t->ctx != (o->ctx ? o->ctx : yk_tensor(first, "optim_add")->ctx))
-		return yk_fail(YOKE_ECONTEXT, "optim_add: %s: is of another context than the parameters before it", name);
+		return yk_fail(YOKE_ECONTEXT,
+			       "optim_add: %s: is of another context than the parameters before it",
+			       name);
 	return 0;
 }
 
@@ -103,7 +111,8 @@ static int by_tensor(const void *x, const void *y)
 }
 
 // The first of two parameters that are equal in sorted order, or NULL.
-static const struct added *equal(const struct added *list, int n, int (*order)(const void *, const void *))
+static const struct added *equal(const struct added *list, int n,
+				 int (*order)(const void *, const void *))
 {
 	for (int i = 1; i < n; i++)
 		if (!order(&list[i - 1], &list[i]))
@@ -119,28 +128,34 @@ static int check_new(const struct yoke_optim *o, struct added *list, int n)
 	if ((two = equal(list, n, by_name)))
 		return yk_fail(YOKE_EINVAL, "optim_add: %s: is there twice", two->name);
 	for (int k = 0; k < o->n && !at; k++)
-		at = bsearch(&(struct added){ .name = o->member[k].name }, list, (size_t)n, sizeof *list, by_name);
+		at = bsearch(&(struct added){ .name = o->member[k].name }, list, (size_t)n,
+			     sizeof *list, by_name);
 	if (at)
 		return yk_fail(YOKE_EINVAL, "optim_add: %s: was added already", at->name);
 	qsort(list, (size_t)n, sizeof *list, by_tensor);
 	if ((two = equal(list, n, by_tensor))) // named in the order in which they were given
 		return same_variable(two[two->i > two[1].i].name, two[two->i < two[1].i].name);
 	for (int k = 0; k < o->n; k++)
-		if ((at = bsearch(&(struct added){ .p = o->member[k].p }, list, (size_t)n, sizeof *list, by_tensor)))
+		if ((at = bsearch(&(struct added){ .p = o->member[k].p }, list, (size_t)n,
+				  sizeof *list, by_tensor)))
 			return same_variable(o->member[k].name, at->name);
 	return 0;
 }
 
-static int check_added(const struct yoke_optim *o, int n, yoke_tensor *const *p, const char *const *name)
+static int check_added(const struct yoke_optim *o, int n, yoke_tensor *const *p,
+		       const char *const *name)
 {
 	if (o->t > 0)
-		return yk_fail(YOKE_EINVAL, "optim_add: called after step %lld; add all parameters before the first",
-			       (long long)o->t);
+		return yk_fail(
+			YOKE_EINVAL,
+			"optim_add: called after step %lld; add all parameters before the first",
+			(long long)o->t);
 	if (n < 1 || !p || !name)
 		return yk_fail(YOKE_EINVAL, "optim_add: takes at least one tensor, and names");
 	for (int i = 0; i < n; i++) {
 		if (!name[i] || !*name[i] || strlen(name[i]) > 400)
-			return yk_fail(YOKE_EINVAL, "optim_add: tensor %d: has no name of 1 to 400 bytes", i);
+			return yk_fail(YOKE_EINVAL,
+				       "optim_add: tensor %d: has no name of 1 to 400 bytes", i);
 		int err = check_parameter(o, p[i], name[i], p[0]);
 		if (err)
 			return err;
@@ -148,7 +163,8 @@ static int check_added(const struct yoke_optim *o, int n, yoke_tensor *const *p,
 	struct added *list = malloc((size_t)n * sizeof *list);
 	for (int i = 0; i < n && list; i++)
 		list[i] = (struct added){ name[i], p[i], i };
-	const int err = list ? check_new(o, list, n) : yk_fail(YOKE_ENOMEM, "optim_add: no memory for %d tensors", n);
+	const int err = list ? check_new(o, list, n) :
+			       yk_fail(YOKE_ENOMEM, "optim_add: no memory for %d tensors", n);
 	free(list);
 	return err;
 }
@@ -159,8 +175,10 @@ static int check_whole(const struct yoke_optim *o, const char *call, const doubl
 	static const int whole[] = { YK_O_check, YK_O_restart, YK_O_q };
 	for (size_t i = 0; i < sizeof whole / sizeof *whole; i++)
 		if (option[whole[i]] != o->option[whole[i]])
-			return yk_fail(YOKE_EINVAL, "%s: %s is one for all parameters; give it to yoke_optim_new", call,
-				       yk_optim_rows[whole[i]].name);
+			return yk_fail(
+				YOKE_EINVAL,
+				"%s: %s is one for all parameters; give it to yoke_optim_new", call,
+				yk_optim_rows[whole[i]].name);
 	return 0;
 }
 
@@ -169,7 +187,8 @@ static void set_matrix(const struct yk_optim_kind *k, double *option, int rank)
 	option[YK_O_matrix] = k->matrix && k->matrix(option, rank);
 }
 
-int yoke_optim_add(yoke_optim *o, int n, yoke_tensor *const *p, const char *const *name, const char *settings)
+int yoke_optim_add(yoke_optim *o, int n, yoke_tensor *const *p, const char *const *name,
+		   const char *settings)
 {
 	double option[YK_OPTIM_OPTION_COUNT];
 	int err = yk_require(o, "optimizer");
@@ -181,11 +200,14 @@ int yoke_optim_add(yoke_optim *o, int n, yoke_tensor *const *p, const char *cons
 		err = yk_optim_settings(o->kind, "optim_add", settings, option);
 	if (!err)
 		err = check_whole(o, "optim_add", option);
-	if (!err && yk_grow(&o->member, &o->member_cap, (size_t)o->n + (size_t)n, sizeof *o->member) < 0)
+	if (!err &&
+	    yk_grow(&o->member, &o->member_cap, (size_t)o->n + (size_t)n, sizeof *o->member) < 0)
 		err = yk_fail(YOKE_ENOMEM, "optim_add: no memory for %d tensors", n);
 	for (int i = 0; i < n && !err; i++) {
 		struct yk_optim_member *m = &o->member[o->n + i];
-		*m = (struct yk_optim_member){ .name = strdup(name[i]), .p = p[i], .dtype = yoke_dtype(p[i]) };
+		*m = (struct yk_optim_member){ .name = strdup(name[i]),
+					       .p = p[i],
+					       .dtype = yoke_dtype(p[i]) };
 		m->rank = yoke_rank(p[i]);
 		for (int d = 0; d < m->rank; d++)
 			m->dims[d] = yoke_dim(p[i], d);
@@ -208,7 +230,10 @@ int yoke_optim_add(yoke_optim *o, int n, yoke_tensor *const *p, const char *cons
 int yk_optim_shard(struct yoke_optim *o, const struct yk_optim_sharding *sharding)
 {
 	if (o->kind->matrix && (sharding->range || sharding->total))
-		return yk_fail(YOKE_EUNSUPPORTED, "optimizer: %s needs whole parameters; use it without zero= and tensor=", o->kind->name);
+		return yk_fail(
+			YOKE_EUNSUPPORTED,
+			"optimizer: %s needs whole parameters; use it without zero= and tensor=",
+			o->kind->name);
 	if (!(o->shard = calloc((size_t)o->n, sizeof *o->shard)))
 		return yk_fail(YOKE_ENOMEM, "optimizer: no memory for %d tensors", o->n);
 	yk_optim_groups_free(o); // groups from earlier steps
@@ -256,11 +281,14 @@ int yoke_optim_set(yoke_optim *o, const char *pattern, const char *settings)
 			err = check_whole(o, "optim_set", option[i]);
 		set_matrix(o->kind, option[i], m->rank);
 		if (!err && m->state && !yk_optim_same_states(o->kind, option[i], m->option))
-			err = yk_fail(YOKE_EINVAL, "optim_set: '%s' changes which states %s has; that is for "
-				      "before the first step", settings, m->name);
+			err = yk_fail(YOKE_EINVAL,
+				      "optim_set: '%s' changes which states %s has; that is for "
+				      "before the first step",
+				      settings, m->name);
 	}
 	if (!err && pattern && !matched)
-		err = yk_fail(YOKE_ENOENT, "optim_set: '%s' matches none of the %d parameters", pattern, o->n);
+		err = yk_fail(YOKE_ENOENT, "optim_set: '%s' matches none of the %d parameters",
+			      pattern, o->n);
 	if (!err) {
 		memcpy(o->option, option[o->n], sizeof *option);
 		for (int i = 0; i < o->n; i++)
@@ -375,7 +403,8 @@ const char *yk_optim_tensor_name(const struct yoke_optim *o, int i)
 
 static size_t intervals_of(const struct yoke_optim *o, int64_t elements)
 {
-	return o->by_intervals ? (size_t)((elements + YK_OPTIM_INTERVAL - 1) / YK_OPTIM_INTERVAL) : 1;
+	return o->by_intervals ? (size_t)((elements + YK_OPTIM_INTERVAL - 1) / YK_OPTIM_INTERVAL) :
+				 1;
 }
 
 static int norm_make(const struct yoke_optim *o, int dtype, struct yk_optim_norm *to)
@@ -397,7 +426,11 @@ static int norm_make(const struct yoke_optim *o, int dtype, struct yk_optim_norm
 			if ((tensor ? yoke_f32 : o->member[i].dtype) != dtype)
 				continue;
 			if (to->interval)
-				to->interval[to->n] = (struct yk_optim_range){ from, rest < YK_OPTIM_INTERVAL ? all : from + YK_OPTIM_INTERVAL, all };
+				to->interval[to->n] = (struct yk_optim_range){
+					from,
+					rest < YK_OPTIM_INTERVAL ? all : from + YK_OPTIM_INTERVAL,
+					all
+				};
 			to->tensor[to->n++] = i;
 		}
 	}
@@ -502,7 +535,8 @@ static int read_latch(const struct yk_optim_norm *n, int dtype, bool clear, int 
 		return 0;
 	const size_t bytes = yoke_bytes(n->latch);
 	void *x = malloc(bytes);
-	int err = x ? yoke_read(n->latch, x, bytes) : yk_fail(YOKE_ENOMEM, "optim_check: no memory");
+	int err =
+		x ? yoke_read(n->latch, x, bytes) : yk_fail(YOKE_ENOMEM, "optim_check: no memory");
 	for (int i = n->n; i >= 0 && !err; i--) // the sum may overflow although no norm does
 		if (!isfinite(dtype == yoke_f64 ? ((double *)x)[i] : (double)((float *)x)[i]))
 			*bad = n->tensor[i < n->n ? i : 0];
@@ -550,6 +584,8 @@ int yoke_optim_check(yoke_optim *o)
 	if (err || bad < 0)
 		return err;
 	o->t -= lost < o->t ? lost : o->t;
-	return yk_fail(YOKE_ERANGE, "optim_check: the gradient of %s is not finite, or its norm; the "
-		       "steps since then changed nothing", yk_optim_tensor_name(o, bad));
+	return yk_fail(YOKE_ERANGE,
+		       "optim_check: the gradient of %s is not finite, or its norm; the "
+		       "steps since then changed nothing",
+		       yk_optim_tensor_name(o, bad));
 }

@@ -78,7 +78,8 @@ bool yk_optim_has(const struct yk_optim_kind *, int option);
 // Sets all options to their defaults.
 void yk_optim_defaults(const struct yk_optim_kind *, double *option);
 // Applies "key=value key=value" to the options; on an error nothing is changed.
-int yk_optim_settings(const struct yk_optim_kind *, const char *call, const char *text, double *option);
+int yk_optim_settings(const struct yk_optim_kind *, const char *call, const char *text,
+		      double *option);
 struct yk_lr_schedule yk_optim_schedule(const double *option);
 // Writes a value in the syntax of settings, or nothing if it is not given; returns the length, as
 // snprintf.
@@ -194,7 +195,8 @@ int yk_optim_tensors(const struct yoke_optim *);
 const char *yk_optim_tensor_name(const struct yoke_optim *, int i);
 // Computes sums over whole tensors from sums over parts of tensors (members), f32 [n]; the list of
 // members repeats cyclically.
-yoke_tensor *yk_optim_total(const struct yoke_optim *, const int *member, int members, int n, yoke_tensor *);
+yoke_tensor *yk_optim_total(const struct yoke_optim *, const int *member, int members, int n,
+			    yoke_tensor *);
 // Creates the states now instead of in the first step.
 int yk_optim_states_ready(struct yoke_optim *);
 // The variables of all states, in the order of files; name receives "m.NAME" or "optimizer.theta".
@@ -249,7 +251,8 @@ struct yk_optim_map {
 	int slot;              // the window's state that formulas call w
 };
 void yk_optim_formulas_free(struct yk_optim_formula *);
-int yk_optim_map(const struct yk_optim_pass *, struct yk_optim_group *, const struct yk_optim_map *);
+int yk_optim_map(const struct yk_optim_pass *, struct yk_optim_group *,
+		 const struct yk_optim_map *);
 // Sums the map's only result over a group; each: as yk_list_sum; wide: in f64.
 yoke_tensor *yk_optim_sum(const struct yk_optim_pass *, struct yk_optim_group *,
 			  const struct yk_optim_map *, int each, bool wide);
@@ -266,17 +269,20 @@ bool yk_optim_interval_here(const struct yoke_optim *, const struct yk_optim_nor
 int yk_optim_intervals_here(const struct yoke_optim *, const struct yk_optim_norm *);
 // Combines a number per interval, f64 [n], from all ranks; `mine` has those of this rank, NULL if
 // there are none.
-yoke_tensor *yk_optim_intervals_join(const struct yoke_optim *, const struct yk_optim_norm *, yoke_tensor *mine);
+yoke_tensor *yk_optim_intervals_join(const struct yoke_optim *, const struct yk_optim_norm *,
+				     yoke_tensor *mine);
 // Sums f64 [n] sequentially, like a list of n tensors of one element.  tensor: NULL, or the tensor
 // of each number, of which only those that sharding.counts selects are added.
 yoke_tensor *yk_optim_in_order(const struct yoke_optim *, yoke_tensor *x, int n, const int *tensor);
 // Combines f32 numbers for the parts of all tensors into numbers for whole tensors.
 yoke_tensor *yk_optim_total_all(const struct yoke_optim *, yoke_tensor *x);
 // The same for numbers of all intervals, over all ranks that have parts of the tensors.
-yoke_tensor *yk_optim_in_order_all(const struct yoke_optim *, yoke_tensor *each, const struct yk_optim_norm *);
+yoke_tensor *yk_optim_in_order_all(const struct yoke_optim *, yoke_tensor *each,
+				   const struct yk_optim_norm *);
 // Sums the map's only result over all members like this one, in their dtype, on all ranks with
 // shards; g: the members' group here, NULL if this rank has none of them.
-yoke_tensor *yk_optim_sum_intervals(const struct yk_optim_pass *, int like, struct yk_optim_group *g, const struct yk_optim_map *);
+yoke_tensor *yk_optim_sum_intervals(const struct yk_optim_pass *, int like,
+				    struct yk_optim_group *g, const struct yk_optim_map *);
 // Do both members belong to one group? Does the member belong to the group?
 bool yk_optim_together(const struct yk_optim_member *, const struct yk_optim_member *);
 bool yk_optim_like(const struct yk_optim_group *, const struct yk_optim_member *);

@@ -35,8 +35,9 @@ int yk_optim_lamb(const struct yk_optim_pass *pass, struct yk_optim_group *g)
 	if (!(g->option[YK_O_adapt] > 0))
 		return yk_optim_map(pass, g, &(struct yk_optim_map){ 0 });
 	yoke_tensor **both = handles(2 * n), **r = both ? both + n : NULL;
-	int err = r ? yk_optim_map(pass, g, &(struct yk_optim_map){ .results = "m v r", .made = r }) :
-		      yk_error_last();
+	int err =
+		r ? yk_optim_map(pass, g, &(struct yk_optim_map){ .results = "m v r", .made = r }) :
+		    yk_error_last();
 	if (!err) {
 		memcpy(both, g->p, (size_t)n * sizeof *both);
 		yoke_tensor *sums = yk_list_sum(&(struct yk_list_step){
@@ -44,7 +45,10 @@ int yk_optim_lamb(const struct yk_optim_pass *pass, struct yk_optim_group *g)
 			.list = (yoke_tensor *const *const[]){ both } }, 1);
 		sums = yk_optim_total(pass->o, g->member, n, 2 * n, sums);
 		struct yk_optim_map m = { .text = g->option[YK_O_norm_max] > 0 ? step : unbounded,
-					  .results = "p", .list = "r", .of = r, .number = { "pp", "rr" },
+					  .results = "p",
+					  .list = "r",
+					  .of = r,
+					  .number = { "pp", "rr" },
 					  .value = { yoke_slice(sums, 0, 0, n, 1),
 						     yoke_slice(sums, 0, n, 2 * (int64_t)n, 1) } };
 		err = m.value[0] && m.value[1] ? yk_optim_map(pass, g, &m) : yk_error_last();
@@ -61,9 +65,14 @@ enum { SUMMED = 6 }; // maximum number of lists per launch
 // none.
 static int rest_of(const struct yk_optim_group *g, int slot, yoke_tensor **to)
 {
-	static const char *const lists[] = { "a", "a b", "a b c", "a b c d", "a b c d e", "a b c d e f" };
-	static const char *const texts[] = { "y = a;", "y = a + b;", "y = a + b + c;", "y = a + b + c + d;",
-					     "y = a + b + c + d + e;", "y = a + b + c + d + e + f;" };
+	static const char *const lists[] = { "a",       "a b",       "a b c",
+					     "a b c d", "a b c d e", "a b c d e f" };
+	static const char *const texts[] = { "y = a;",
+					     "y = a + b;",
+					     "y = a + b + c;",
+					     "y = a + b + c + d;",
+					     "y = a + b + c + d + e;",
+					     "y = a + b + c + d + e + f;" };
 	yoke_tensor *const *list[SUMMED];
 	int held = 0, err = 0;
 	to[0] = YOKE_NONE;
@@ -74,10 +83,15 @@ static int rest_of(const struct yk_optim_group *g, int slot, yoke_tensor **to)
 			continue;
 		if (!held || list[held - 1] == to) // nothing is left to add
 			break;
-		const struct yk_formula f = { "window", lists[held - 1], "", "", "y", texts[held - 1] };
-		err = yk_list_step(&(struct yk_list_step){ .what = "optim_step", .formula = &f, .n = g->n,
-							   .list = list, .to = (yoke_tensor *const *const[]){ NULL },
-							   .made = to });
+		const struct yk_formula f = { "window", lists[held - 1], "", "",
+					      "y",      texts[held - 1] };
+		err = yk_list_step(
+			&(struct yk_list_step){ .what = "optim_step",
+						.formula = &f,
+						.n = g->n,
+						.list = list,
+						.to = (yoke_tensor *const *const[]){ NULL },
+						.made = to });
 		list[0] = to;
 		held = 1;
 	}
@@ -109,8 +123,10 @@ int yk_optim_adagrad(const struct yk_optim_pass *pass, struct yk_optim_group *g)
 			m.list = "rest";
 			m.of = rest[0] == YOKE_NONE ? g->state[0] : rest;
 			if (rest[0] == YOKE_NONE) // a window of 1
-				m.between = by ? "h = squares; w = squares; root = sqrt(h / held) + eps;" :
-						 "h = squares; w = squares; root = sqrt(h) + eps;", m.list = NULL;
+				m.between =
+					by ? "h = squares; w = squares; root = sqrt(h / held) + eps;" :
+					     "h = squares; w = squares; root = sqrt(h) + eps;",
+				m.list = NULL;
 		}
 	}
 	if (!err)
@@ -148,8 +164,9 @@ static yoke_tensor *sum_over(const struct yk_optim_pass *pass, const char *text)
 			first = !yk_optim_together(&o->member[j], &o->member[i]);
 		if (!first)
 			continue;
-		yoke_tensor *x = o->by_intervals ? yk_optim_sum_intervals(pass, i, group_of(o, i), &m) :
-					     yk_optim_sum(pass, group_of(o, i), &m, 0, false);
+		yoke_tensor *x = o->by_intervals ?
+					 yk_optim_sum_intervals(pass, i, group_of(o, i), &m) :
+					 yk_optim_sum(pass, group_of(o, i), &m, 0, false);
 		x = yoke_cast(x, yoke_dtype(o->scalar[THETA]));
 		sum = sum ? yoke_add(sum, x) : x;
 	}
@@ -169,7 +186,8 @@ yoke_tensor *yk_optim_not_skipped(const struct yk_optim_pass *pass)
 	if (pass->skip != YOKE_NONE)
 		go = yoke_eq(yoke_cast(pass->skip, yoke_f32), yoke_const(0));
 	if (pass->latched != YOKE_NONE) {
-		yoke_tensor *fine = yoke_and(yoke_isfinite(pass->total), yoke_isfinite(pass->latched));
+		yoke_tensor *fine =
+			yoke_and(yoke_isfinite(pass->total), yoke_isfinite(pass->latched));
 		go = go ? yoke_and(go, fine) : fine;
 	}
 	return go ? yoke_reshape(go, 0, NULL) : NULL;
@@ -179,12 +197,14 @@ yoke_tensor *yk_optim_not_skipped(const struct yk_optim_pass *pass)
 static int momentum(struct yk_optim_pass *pass, yoke_tensor *restart, yoke_tensor *measure)
 {
 	struct yoke_optim *o = pass->o;
-	yoke_tensor *theta = o->scalar[THETA], *one = yoke_const(1), *go = yk_optim_not_skipped(pass);
+	yoke_tensor *theta = o->scalar[THETA], *one = yoke_const(1),
+		    *go = yk_optim_not_skipped(pass);
 	yoke_tensor *square = yoke_square(theta), *q = yoke_const(o->option[YK_O_q]);
 	yoke_tensor *less = yoke_sub(q, square);
-	yoke_tensor *next = yoke_mul(yoke_add(less, yoke_sqrt(yoke_add(yoke_square(less),
-								       yoke_mul(yoke_const(4), square)))),
-				     yoke_const(0.5));
+	yoke_tensor *next = yoke_mul(
+		yoke_add(less,
+			 yoke_sqrt(yoke_add(yoke_square(less), yoke_mul(yoke_const(4), square)))),
+		yoke_const(0.5));
 	pass->beta = yoke_div(yoke_mul(theta, yoke_sub(one, theta)), yoke_add(square, next));
 	int err = 0;
 	if (restart) {
@@ -194,7 +214,8 @@ static int momentum(struct yk_optim_pass *pass, yoke_tensor *restart, yoke_tenso
 		err = set_scalar(pass, SINCE, go, yoke_select(restart, yoke_const(0), since));
 		if (!err)
 			err = set_scalar(pass, RESTARTS, go,
-					 yoke_add(o->scalar[RESTARTS], yoke_cast(restart, yoke_dtype(theta))));
+					 yoke_add(o->scalar[RESTARTS],
+						  yoke_cast(restart, yoke_dtype(theta))));
 	}
 	if (!err && measure)
 		err = set_scalar(pass, LAST, go, measure);
@@ -216,19 +237,23 @@ int yk_optim_accelerated(struct yk_optim_pass *pass)
 				   yoke_ge(o->scalar[SINCE], yoke_const(SPEED_STEPS - 1)));
 	} else if (scheme == FUNCTION) { // the loss is evaluated at x'
 		for (int i = 0; i < o->groups && !err; i++)
-			err = yk_optim_map(pass, &o->group[i],
-					   &(struct yk_optim_map){ .text = STEP "p = next;", .results = "p" });
+			err = yk_optim_map(
+				pass, &o->group[i],
+				&(struct yk_optim_map){ .text = STEP "p = next;", .results = "p" });
 		if (!err)
 			err = yk_optim_renew(o);
 		text = "next = p; p = next + beta * (next - x); x = next;";
-		measure = err ? NULL : yoke_reshape(yoke_cast(pass->given->loss(pass->given->arg),
-							      yoke_dtype(o->scalar[LAST])), 0, NULL);
+		measure = err ? NULL :
+				yoke_reshape(yoke_cast(pass->given->loss(pass->given->arg),
+						       yoke_dtype(o->scalar[LAST])),
+					     0, NULL);
 		restart = yoke_gt(measure, o->scalar[LAST]);
 	}
 	if (err || (scheme != NONE && !restart))
 		return err ? err : yk_error_last();
 	err = momentum(pass, restart, measure);
 	for (int i = 0; i < o->groups && !err; i++)
-		err = yk_optim_map(pass, &o->group[i], &(struct yk_optim_map){ .text = text, .results = "p x" });
+		err = yk_optim_map(pass, &o->group[i],
+				   &(struct yk_optim_map){ .text = text, .results = "p x" });
 	return err;
 }

@@ -18,9 +18,9 @@ json_t *yk_scaler_describe(const yoke_scaler *s)
 	if (!s || yoke_scaler_save(s, &x) < 0)
 		return NULL;
 	snprintf(recent, sizeof recent, "%016" PRIx64 "%016" PRIx64, x.recent[1], x.recent[0]);
-	return json_pack("{s:f, s:I, s:I, s:I, s:I, s:s}", "scale", x.scale, "clean", (json_int_t)x.clean, "left",
-			 (json_int_t)x.left, "steps", (json_int_t)x.steps, "skipped", (json_int_t)x.skipped,
-			 "recent", recent);
+	return json_pack("{s:f, s:I, s:I, s:I, s:I, s:s}", "scale", x.scale, "clean",
+			 (json_int_t)x.clean, "left", (json_int_t)x.left, "steps",
+			 (json_int_t)x.steps, "skipped", (json_int_t)x.skipped, "recent", recent);
 }
 
 int yk_scaler_parse(const json_t *o, const char *what, yoke_scaler *s)
@@ -31,9 +31,12 @@ int yk_scaler_parse(const json_t *o, const char *what, yoke_scaler *s)
 	int64_t steps, skipped;
 	if (!o || !s)
 		return 0;
-	if (yk_json_real(o, what, "scale", &x.scale) < 0 || yk_json_int(o, what, "clean", 0, max, &x.clean) < 0 ||
-	    yk_json_int(o, what, "left", 0, max, &x.left) < 0 || yk_json_int(o, what, "steps", 0, max, &steps) < 0 ||
-	    yk_json_int(o, what, "skipped", 0, steps, &skipped) < 0 || yk_json_str(o, what, "recent", &recent) < 0)
+	if (yk_json_real(o, what, "scale", &x.scale) < 0 ||
+	    yk_json_int(o, what, "clean", 0, max, &x.clean) < 0 ||
+	    yk_json_int(o, what, "left", 0, max, &x.left) < 0 ||
+	    yk_json_int(o, what, "steps", 0, max, &steps) < 0 ||
+	    yk_json_int(o, what, "skipped", 0, steps, &skipped) < 0 ||
+	    yk_json_str(o, what, "recent", &recent) < 0)
 		return YOKE_EFORMAT;
 	if (strlen(recent) != 32 || strspn(recent, "0123456789abcdef") != 32)
 		return yk_fail(YOKE_EFORMAT, "%s: '%.40s' is not a record of steps", what, recent);

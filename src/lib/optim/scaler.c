@@ -40,7 +40,8 @@ static double or_default(double x, double by_default)
 static int check_rule(const struct yoke_scaler_options *r)
 {
 	if (!(r->min > 0 && isfinite(r->max) && r->min <= r->max))
-		return yk_fail(YOKE_EINVAL, "scaler_new: the scale stays within %g .. %g; give 0 < min <= max",
+		return yk_fail(YOKE_EINVAL,
+			       "scaler_new: the scale stays within %g .. %g; give 0 < min <= max",
 			       r->min, r->max);
 	if (!(r->scale >= r->min && r->scale <= r->max))
 		return yk_fail(YOKE_EINVAL, "scaler_new: scale %g is not in %g .. %g, its "
@@ -49,7 +50,8 @@ static int check_rule(const struct yoke_scaler_options *r)
 	if (!(r->growth > 1 && isfinite(r->growth)))
 		return yk_fail(YOKE_EINVAL, "scaler_new: growth %g; it is above 1", r->growth);
 	if (!(r->backoff > 0 && r->backoff < 1))
-		return yk_fail(YOKE_EINVAL, "scaler_new: backoff %g; it is between 0 and 1", r->backoff);
+		return yk_fail(YOKE_EINVAL, "scaler_new: backoff %g; it is between 0 and 1",
+			       r->backoff);
 	if (r->interval < 1 || r->hysteresis < 1)
 		return yk_fail(YOKE_EINVAL, "scaler_new: %s %" PRId64 "; it is at least 1",
 			       r->interval < 1 ? "interval" : "hysteresis",
@@ -109,7 +111,8 @@ void yoke_scaler_free(yoke_scaler *s)
 int yoke_scaler_save(const yoke_scaler *s, struct yoke_scaler_state *to)
 {
 	const int err = yk_require(s, "scaler");
-	return err ? err : yk_sized_write(to, sizeof s->now, &s->now, "scaler_save", "yoke_scaler_state");
+	return err ? err :
+		     yk_sized_write(to, sizeof s->now, &s->now, "scaler_save", "yoke_scaler_state");
 }
 
 int yoke_scaler_load(yoke_scaler *s, const struct yoke_scaler_state *from)
@@ -121,14 +124,18 @@ int yoke_scaler_load(yoke_scaler *s, const struct yoke_scaler_state *from)
 	if (err)
 		return err;
 	if (!(now.scale >= s->rule.min && now.scale <= s->rule.max))
-		return yk_fail(YOKE_EINVAL, "scaler_load: scale %g is not in %g .. %g", now.scale, s->rule.min,
-			       s->rule.max);
-	if (now.clean < 0 || now.clean >= s->rule.interval || now.left < 0 || now.left > s->rule.hysteresis)
-		return yk_fail(YOKE_EINVAL, "scaler_load: %" PRId64 " steps without an overflow and %" PRId64
-			       " overflows left; the interval is %" PRId64 ", the hysteresis %" PRId64, now.clean,
-			       now.left, s->rule.interval, s->rule.hysteresis);
+		return yk_fail(YOKE_EINVAL, "scaler_load: scale %g is not in %g .. %g", now.scale,
+			       s->rule.min, s->rule.max);
+	if (now.clean < 0 || now.clean >= s->rule.interval || now.left < 0 ||
+	    now.left > s->rule.hysteresis)
+		return yk_fail(YOKE_EINVAL,
+			       "scaler_load: %" PRId64 " steps without an overflow and %" PRId64
+			       " overflows left; the interval is %" PRId64
+			       ", the hysteresis %" PRId64,
+			       now.clean, now.left, s->rule.interval, s->rule.hysteresis);
 	if (now.skipped > now.steps)
-		return yk_fail(YOKE_EINVAL, "scaler_load: %" PRIu64 " of %" PRIu64 " steps were skipped",
+		return yk_fail(YOKE_EINVAL,
+			       "scaler_load: %" PRIu64 " of %" PRIu64 " steps were skipped",
 			       now.skipped, now.steps);
 	s->now = now;
 	s->checked = false;
@@ -174,7 +181,8 @@ yoke_tensor *yoke_scaler_inverse(yoke_scaler *s)
 static int begin(struct yoke_scaler *s, int n)
 {
 	if (s->n && s->n != n)
-		return yk_fail(YOKE_EINVAL, "scaler_check: %d gradients; there were %d before", n, s->n);
+		return yk_fail(YOKE_EINVAL, "scaler_check: %d gradients; there were %d before", n,
+			       s->n);
 	if (s->n || n < 1)
 		return 0;
 	const int64_t dim = n;
@@ -183,7 +191,8 @@ static int begin(struct yoke_scaler *s, int n)
 	if (!s->order || !s->name)
 		return yk_fail(YOKE_ENOMEM, "scaler_check: no memory for %d gradients", n);
 	s->each = s->each ? s->each : yoke_keep(yoke_variable("scaler.squares", yoke_f32, 1, &dim));
-	s->found = s->found ? s->found : yoke_keep(yoke_variable("scaler.found", yoke_f32, 0, NULL));
+	s->found =
+		s->found ? s->found : yoke_keep(yoke_variable("scaler.found", yoke_f32, 0, NULL));
 	if (!s->each || !s->found)
 		return yk_error_last();
 	s->n = n;
@@ -191,17 +200,21 @@ static int begin(struct yoke_scaler *s, int n)
 }
 
 // to: as in yk_scaled_squares.
-static int take(struct yoke_scaler *s, int n, yoke_tensor *const *p, yoke_tensor *const to[3], yoke_tensor **norm,
-		yoke_tensor **skip)
+static int take(struct yoke_scaler *s, int n, yoke_tensor *const *p, yoke_tensor *const to[3],
+		yoke_tensor **norm, yoke_tensor **skip)
 {
 	int err = 0;
 	for (int i = 0; i < n && p && !err; i++) {
-		const struct yk_tensor *t = yk_tensor(p[i], "scaler_check"), *own = t ? yk_tensor(s->scale, "scaler_check") : NULL;
+		const struct yk_tensor *t = yk_tensor(p[i], "scaler_check"),
+				       *own = t ? yk_tensor(s->scale, "scaler_check") : NULL;
 		s->name[i] = own && t->ctx == own->ctx ? t->name : NULL;
 		if (!own)
 			err = yk_error_last();
 		else if (t->ctx != own->ctx)
-			err = yk_fail(YOKE_ECONTEXT, "scaler_check: variable %d is of another context than the scaler", i);
+			err = yk_fail(
+				YOKE_ECONTEXT,
+				"scaler_check: variable %d is of another context than the scaler",
+				i);
 	}
 	if (!err)
 		err = yoke_assign(s->each, to[0]);
@@ -215,8 +228,8 @@ static int take(struct yoke_scaler *s, int n, yoke_tensor *const *p, yoke_tensor
 	return 0;
 }
 
-int yoke_scaler_check(yoke_scaler *s, int n, yoke_tensor *const *p, yoke_tensor *const *g, yoke_tensor **norm,
-		      yoke_tensor **skip)
+int yoke_scaler_check(yoke_scaler *s, int n, yoke_tensor *const *p, yoke_tensor *const *g,
+		      yoke_tensor **norm, yoke_tensor **skip)
 {
 	yoke_tensor *to[3];
 	if (norm)
@@ -233,8 +246,8 @@ int yoke_scaler_check(yoke_scaler *s, int n, yoke_tensor *const *p, yoke_tensor 
 	return err ? err : take(s, n, p, to, norm, skip);
 }
 
-int yk_scaler_take(yoke_scaler *s, int n, const char *const *name, yoke_tensor *squares, yoke_tensor **norm,
-		   yoke_tensor **skip)
+int yk_scaler_take(yoke_scaler *s, int n, const char *const *name, yoke_tensor *squares,
+		   yoke_tensor **norm, yoke_tensor **skip)
 {
 	int err = begin(s, n);
 	if (err)
@@ -244,7 +257,8 @@ int yk_scaler_take(yoke_scaler *s, int n, const char *const *name, yoke_tensor *
 		s->name[i] = name[i];
 	}
 	yoke_tensor *sum = yoke_sum(squares, YOKE_ALL);
-	yoke_tensor *to[] = { squares, yoke_sqrt(sum), yoke_cast(yoke_not(yoke_isfinite(sum)), yoke_f32) };
+	yoke_tensor *to[] = { squares, yoke_sqrt(sum),
+			      yoke_cast(yoke_not(yoke_isfinite(sum)), yoke_f32) };
 	return to[1] && to[2] ? take(s, n, NULL, to, norm, skip) : yk_error_last();
 }
 
@@ -253,7 +267,8 @@ static int find_first(struct yoke_scaler *s)
 {
 	const size_t bytes = (size_t)s->n * sizeof(float);
 	float *each = malloc(bytes);
-	int err = each ? yoke_read(s->each, each, bytes) : yk_fail(YOKE_ENOMEM, "scaler_update: no memory");
+	int err = each ? yoke_read(s->each, each, bytes) :
+			 yk_fail(YOKE_ENOMEM, "scaler_update: no memory");
 	s->first = -1;
 	for (int i = 0; i < s->n && !err; i++)
 		if (!isfinite(each[i]) && (s->first < 0 || s->order[i] < s->first))
@@ -283,9 +298,11 @@ static int fall(struct yoke_scaler *s)
 			snprintf(which, sizeof which, "%s", s->name[s->first]);
 		else if (s->first >= 0)
 			snprintf(which, sizeof which, "tensor %" PRId64, s->first);
-		return yk_fail(YOKE_ERANGE, "scaler_update: overflow at the min loss scale, %g: the gradient of %s "
-			       "is not finite; use a smaller lr, bf16, or keep more scopes in f32", s->rule.min,
-			       which);
+		return yk_fail(
+			YOKE_ERANGE,
+			"scaler_update: overflow at the min loss scale, %g: the gradient of %s "
+			"is not finite; use a smaller lr, bf16, or keep more scopes in f32",
+			s->rule.min, which);
 	}
 	s->now.left -= s->now.left > 0;
 	if (!s->now.left)

@@ -66,7 +66,8 @@ double yk_schedule_lr(const struct yk_lr_schedule *s, int64_t t)
 
 int yk_schedule_ends(enum yk_schedule_kind kind)
 {
-	return kind == YK_SCHEDULE_COSINE || kind == YK_SCHEDULE_LINEAR || kind == YK_SCHEDULE_ONECYCLE;
+	return kind == YK_SCHEDULE_COSINE || kind == YK_SCHEDULE_LINEAR ||
+	       kind == YK_SCHEDULE_ONECYCLE;
 }
 
 double yk_schedule_min(enum yk_schedule_kind kind, double peak)

@@ -69,22 +69,23 @@ static bool number(const char *text, double *to)
 	return end != text && !*end && *text != ' ';
 }
 
-static int parse(const struct yk_optim_kind *k, const char *call, int option, const char *text, double *to)
+static int parse(const struct yk_optim_kind *k, const char *call, int option, const char *text,
+		 double *to)
 {
 	const struct yk_optim_row *row = &yk_optim_rows[option];
 	double x;
 	if (row->type == YK_OPTIM_CHOICE) {
 		const int n = word_number(row, text);
 		if (n < 0)
-			return yk_fail(YOKE_EINVAL, "%s: %s: %s=%s: must be one of:%s", call, k->name, row->name,
-				       text, row->words);
+			return yk_fail(YOKE_EINVAL, "%s: %s: %s=%s: must be one of:%s", call,
+				       k->name, row->name, text, row->words);
 		*to = n;
 		return 0;
 	}
 	const bool whole = row->type == YK_OPTIM_INT;
 	if (!number(text, &x) || !(x >= row->min && x <= row->max) || (whole && x != floor(x)))
-		return yk_fail(YOKE_EINVAL, "%s: %s: %s=%s: must be a %snumber from %g to %s%g", call, k->name,
-			       row->name, text, whole ? "whole " : "", row->min,
+		return yk_fail(YOKE_EINVAL, "%s: %s: %s=%s: must be a %snumber from %g to %s%g",
+			       call, k->name, row->name, text, whole ? "whole " : "", row->min,
 			       row->max == YK_BELOW_1 ? "below " : "", row->max);
 	*to = x;
 	return 0;
@@ -95,8 +96,9 @@ size_t yk_optim_value_text(int option, double value, char *to, size_t room)
 	const struct yk_optim_row *row = &yk_optim_rows[option];
 	const char *word = row->words;
 	if (row->type != YK_OPTIM_CHOICE)
-		return (size_t)(value == YK_OPTIM_NOT_GIVEN ? snprintf(to, room, "%s", "") :
-							      yk_snprintf(to, room, "%.10g", value));
+		return (size_t)(value == YK_OPTIM_NOT_GIVEN ?
+					snprintf(to, room, "%s", "") :
+					yk_snprintf(to, room, "%.10g", value));
 	for (int k = (int)value; k > 0; k--)
 		word += 1 + strcspn(word + 1, " ");
 	return (size_t)snprintf(to, room, "%.*s", (int)strcspn(word + 1, " "), word + 1);
@@ -112,23 +114,27 @@ static int check(const struct yk_optim_kind *k, const char *call, const double *
 	for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
 		const int a = rules[i].option, b = rules[i].other;
 		char x[32], y[32];
-		if (!yk_optim_has(k, a) || !yk_optim_has(k, b) || !on(o, a) || on(o, b) == rules[i].needs)
+		if (!yk_optim_has(k, a) || !yk_optim_has(k, b) || !on(o, a) ||
+		    on(o, b) == rules[i].needs)
 			continue;
 		yk_optim_value_text(a, o[a], x, sizeof x);
 		yk_optim_value_text(b, o[b], y, sizeof y);
-		return yk_fail(YOKE_EINVAL, rules[i].needs ? "%s: %s: %s=%s needs %s above 0, got %s=%s" :
-							     "%s: %s: %s=%s does not go with %s above 0, got %s=%s",
+		return yk_fail(YOKE_EINVAL,
+			       rules[i].needs ?
+				       "%s: %s: %s=%s needs %s above 0, got %s=%s" :
+				       "%s: %s: %s=%s does not go with %s above 0, got %s=%s",
 			       call, k->name, yk_optim_rows[a].name, x, yk_optim_rows[b].name,
 			       yk_optim_rows[b].name, y);
 	}
-	if (yk_optim_has(k, YK_O_norm_max) && on(o, YK_O_norm_max) && o[YK_O_norm_max] < o[YK_O_norm_min])
-		return yk_fail(YOKE_EINVAL, "%s: %s: no norm is in norm_min=%g .. norm_max=%g", call, k->name,
-			       o[YK_O_norm_min], o[YK_O_norm_max]);
+	if (yk_optim_has(k, YK_O_norm_max) && on(o, YK_O_norm_max) &&
+	    o[YK_O_norm_max] < o[YK_O_norm_min])
+		return yk_fail(YOKE_EINVAL, "%s: %s: no norm is in norm_min=%g .. norm_max=%g",
+			       call, k->name, o[YK_O_norm_min], o[YK_O_norm_max]);
 	const enum yk_schedule_kind schedule = (enum yk_schedule_kind)o[YK_O_schedule];
 	if (yk_schedule_ends(schedule) && o[YK_O_steps] == YK_OPTIM_NOT_GIVEN &&
 	    o[YK_O_lr_cycle] == YK_OPTIM_NOT_GIVEN)
-		return yk_fail(YOKE_EINVAL, "%s: %s: schedule=%s needs steps, which is not set", call, k->name,
-			       yk_schedule_names[schedule]);
+		return yk_fail(YOKE_EINVAL, "%s: %s: schedule=%s needs steps, which is not set",
+			       call, k->name, yk_schedule_names[schedule]);
 	return 0;
 }
 
@@ -151,7 +157,8 @@ static int option_of(const struct yk_optim_kind *k, const char *call, const char
 	return -1;
 }
 
-int yk_optim_settings(const struct yk_optim_kind *k, const char *call, const char *text, double *option)
+int yk_optim_settings(const struct yk_optim_kind *k, const char *call, const char *text,
+		      double *option)
 {
 	double o[YK_OPTIM_OPTION_COUNT];
 	memcpy(o, option, sizeof o);
@@ -202,10 +209,15 @@ struct yk_lr_schedule yk_optim_schedule(const double *o)
 	const int64_t steps = o[YK_O_steps] > 0 ? (int64_t)o[YK_O_steps] : 0;
 	const double warmup = o[YK_O_warmup], min = o[YK_O_lr_min], cycle = o[YK_O_lr_cycle];
 	return (struct yk_lr_schedule){
-		.kind = kind, .peak = o[YK_O_lr], .steps = steps,
+		.kind = kind,
+		.peak = o[YK_O_lr],
+		.steps = steps,
 		.min = min == YK_OPTIM_NOT_GIVEN ? yk_schedule_min(kind, o[YK_O_lr]) : min,
-		.warmup = warmup == YK_OPTIM_NOT_GIVEN ? yk_schedule_warmup(kind, steps) : (int64_t)warmup,
-		.factor = o[YK_O_lr_factor], .grow = o[YK_O_lr_cycle_grow],
-		.every = (int64_t)o[YK_O_lr_every], .cycle = cycle > 0 ? (int64_t)cycle : 0,
+		.warmup = warmup == YK_OPTIM_NOT_GIVEN ? yk_schedule_warmup(kind, steps) :
+							 (int64_t)warmup,
+		.factor = o[YK_O_lr_factor],
+		.grow = o[YK_O_lr_cycle_grow],
+		.every = (int64_t)o[YK_O_lr_every],
+		.cycle = cycle > 0 ? (int64_t)cycle : 0,
 	};
 }

@@ -49,7 +49,8 @@ int yk_optim_window(const double *option)
 }
 
 // The fragment that adds state number k.
-static const struct yk_optim_part *part_of(const struct yk_optim_kind *kind, const double *option, int k)
+static const struct yk_optim_part *part_of(const struct yk_optim_kind *kind, const double *option,
+					   int k)
 {
 	const struct yk_optim_part *part = kind->part;
 	while (!part->list || !yk_optim_enables(part, option) || k--)
@@ -57,7 +58,8 @@ static const struct yk_optim_part *part_of(const struct yk_optim_kind *kind, con
 	return part;
 }
 
-static void state_name(const struct yk_optim_kind *kind, const double *option, int k, char *to, size_t room)
+static void state_name(const struct yk_optim_kind *kind, const double *option, int k, char *to,
+		       size_t room)
 {
 	const int n = yk_optim_part_states(kind, option);
 	if (k < n)
@@ -75,9 +77,11 @@ static int fill(yoke_tensor *t, double value)
 	const float narrow = (float)value;
 	char *host = malloc(yoke_bytes(t) + 1);
 	if (!host)
-		return yk_fail(YOKE_ENOMEM, "optimizer: no host memory for %lld elements", (long long)n);
+		return yk_fail(YOKE_ENOMEM, "optimizer: no host memory for %lld elements",
+			       (long long)n);
 	for (int64_t i = 0; i < n; i++)
-		memcpy(host + (size_t)i * size, size == sizeof value ? (const void *)&value : &narrow, size);
+		memcpy(host + (size_t)i * size,
+		       size == sizeof value ? (const void *)&value : &narrow, size);
 	int err = yoke_put(t, host, yoke_bytes(t));
 	free(host);
 	return err;
@@ -101,10 +105,12 @@ void yk_optim_states_free(struct yk_optim_member *m)
 
 int yk_optim_states_make(const struct yoke_optim *o, struct yk_optim_member *m)
 {
-	const int parts = yk_optim_part_states(o->kind, m->option), n = parts + yk_optim_window(m->option);
+	const int parts = yk_optim_part_states(o->kind, m->option),
+		  n = parts + yk_optim_window(m->option);
 	char name[YK_OPTIM_NAME], state[32];
 	int64_t dims[YOKE_MAX_RANK];
-	const struct yk_optim_range *range = o->sharding.range ? &o->sharding.range[m - o->member] : NULL;
+	const struct yk_optim_range *range =
+		o->sharding.range ? &o->sharding.range[m - o->member] : NULL;
 	int rank = m->rank, err = 0;
 	if (m->state)
 		return 0;
@@ -118,8 +124,10 @@ int yk_optim_states_make(const struct yoke_optim *o, struct yk_optim_member *m)
 	for (int k = 0; k < n && !err; k++) {
 		state_name(o->kind, m->option, k, state, sizeof state);
 		snprintf(name, sizeof name, "%s.%s", state, m->name);
-		const int shape = k < parts ? part_of(o->kind, m->option, k)->shape : YK_OPTIM_WHOLE;
-		const int thin = shape == YK_OPTIM_ROWS ? rank - 1 : rank - 2; // the axis with 1 element
+		const int shape =
+			k < parts ? part_of(o->kind, m->option, k)->shape : YK_OPTIM_WHOLE;
+		// the axis with 1 element
+		const int thin = shape == YK_OPTIM_ROWS ? rank - 1 : rank - 2;
 		const int64_t was = shape ? dims[thin] : 0;
 		if (shape)
 			dims[thin] = 1;
@@ -209,7 +217,8 @@ static bool is_here(const struct yoke_optim *o)
 {
 	bool here = false;
 	for (int i = 0; i < o->n && !here; i++)
-		here = yk_is_alive(o->member[i].p) || (o->member[i].states && yk_is_alive(o->member[i].state[0]));
+		here = yk_is_alive(o->member[i].p) ||
+		       (o->member[i].states && yk_is_alive(o->member[i].state[0]));
 	for (int k = 0; k < YK_OPTIM_SCALARS && !here; k++)
 		here = yk_is_alive(o->scalar[k]);
 	return here;
@@ -221,8 +230,10 @@ static int enter(struct yoke_optim *o, const char *call, yoke_context **former)
 	if (!o || !o->n)
 		return yk_fail(YOKE_EINVAL, "%s: no parameters were added", call);
 	if (!is_here(o))
-		return yk_fail(YOKE_ECONTEXT, "%s: the context of '%s' no longer exists: its thread ended, or "
-			       "yoke_context_free freed it", call, o->member[0].name);
+		return yk_fail(YOKE_ECONTEXT,
+			       "%s: the context of '%s' no longer exists: its thread ended, or "
+			       "yoke_context_free freed it",
+			       call, o->member[0].name);
 	*former = yoke_use(o->ctx);
 	int err = yk_optim_states_ready(o);
 	if (err)
@@ -280,7 +291,8 @@ static int copies_make(const struct yoke_optim *o, const char *call, struct copi
 	const int err = yk_optim_skipped(o, &lost);
 	if (err)
 		return err;
-	*c = (struct copies){ .n = yk_optim_state_count(o), .step = o->t - (lost < o->t ? lost : o->t) };
+	*c = (struct copies){ .n = yk_optim_state_count(o),
+			      .step = o->t - (lost < o->t ? lost : o->t) };
 	c->tensor = calloc((size_t)c->n + 1, sizeof *c->tensor);
 	c->name = calloc((size_t)c->n + 1, sizeof *c->name);
 	if (!c->tensor || !c->name)
@@ -288,14 +300,18 @@ static int copies_make(const struct yoke_optim *o, const char *call, struct copi
 	for (int i = 0; i < c->n; i++) {
 		struct yk_host_tensor *t = &c->tensor[i];
 		const yoke_tensor *var = yk_optim_state_at(o, i, c->name[i]);
-		*t = (struct yk_host_tensor){ .name = c->name[i], .dtype = yoke_dtype(var), .rank = yoke_rank(var) };
+		*t = (struct yk_host_tensor){ .name = c->name[i],
+					      .dtype = yoke_dtype(var),
+					      .rank = yoke_rank(var) };
 		for (int d = 0; d < t->rank; d++)
 			t->dims[d] = yoke_dim(var, d);
 		if (!(t->data = malloc(yoke_bytes(var) + 1)))
 			return yk_fail(YOKE_ENOMEM, "%s: no host memory for %s", call, t->name);
 	}
 	snprintf(c->name[c->n], sizeof *c->name, "step.%s", o->kind->name);
-	c->tensor[c->n] = (struct yk_host_tensor){ .name = c->name[c->n], .dtype = yoke_i64, .data = &c->step };
+	c->tensor[c->n] = (struct yk_host_tensor){ .name = c->name[c->n],
+						   .dtype = yoke_i64,
+						   .data = &c->step };
 	return 0;
 }
 
@@ -345,24 +361,34 @@ int yoke_optim_save(yoke_optim *o, const char *path)
 static int judge(const struct yoke_optim *o, const struct yk_safetensors *f, const struct copies *c)
 {
 	for (int i = 0; i < f->count; i++)
-		if (!strncmp(f->entries[i].name, "step.", 5) && strcmp(f->entries[i].name, c->name[c->n]) &&
+		if (!strncmp(f->entries[i].name, "step.", 5) &&
+		    strcmp(f->entries[i].name, c->name[c->n]) &&
 		    yk_optim_kind_find(f->entries[i].name + 5) && f->entries[i].dtype == yoke_i64)
-			return yk_fail(YOKE_EFORMAT, "optim_load: %s: holds states of %s, this is %s", f->path,
+			return yk_fail(YOKE_EFORMAT,
+				       "optim_load: %s: holds states of %s, this is %s", f->path,
 				       f->entries[i].name + 5, o->kind->name);
 	for (int i = 0; i <= c->n; i++) {
 		const struct yk_host_tensor *t = &c->tensor[i];
 		const struct yk_safetensors_entry *e = yk_safetensors_find(f, t->name);
 		if (!e)
-			return yk_fail(YOKE_EFORMAT, "optim_load: %s: has no %s; it is of other parameters, or "
-				       "settings that have other states", f->path, t->name);
-		bool same = e->rank == t->rank && !memcmp(e->dims, t->dims, (size_t)t->rank * sizeof *t->dims);
+			return yk_fail(YOKE_EFORMAT,
+				       "optim_load: %s: has no %s; it is of other parameters, or "
+				       "settings that have other states",
+				       f->path, t->name);
+		bool same = e->rank == t->rank &&
+			    !memcmp(e->dims, t->dims, (size_t)t->rank * sizeof *t->dims);
 		if (!same || e->dtype != t->dtype)
-			return yk_fail(same ? YOKE_EDTYPE : YOKE_ESHAPE, "optim_load: %s: %s has another %s than "
-				       "here", f->path, t->name, same ? "dtype" : "shape");
+			return yk_fail(same ? YOKE_EDTYPE : YOKE_ESHAPE,
+				       "optim_load: %s: %s has another %s than "
+				       "here",
+				       f->path, t->name, same ? "dtype" : "shape");
 	}
 	if (f->count != c->n + 1)
-		return yk_fail(YOKE_EFORMAT, "optim_load: %s: has %d arrays, here are %d; it is of more parameters, "
-			       "or settings that have more states", f->path, f->count, c->n + 1);
+		return yk_fail(
+			YOKE_EFORMAT,
+			"optim_load: %s: has %d arrays, here are %d; it is of more parameters, "
+			"or settings that have more states",
+			f->path, f->count, c->n + 1);
 	return 0;
 }
 
@@ -372,7 +398,8 @@ static int load(struct yoke_optim *o, const struct yk_safetensors *f, struct cop
 	for (int i = 0; i <= c->n && !err; i++)
 		err = yk_safetensors_read(f, yk_safetensors_find(f, c->name[i]), c->tensor[i].data);
 	if (!err && (c->step < 0 || c->step > (int64_t)1 << 53))
-		err = yk_fail(YOKE_EFORMAT, "optim_load: %s: is of step %lld", f->path, (long long)c->step);
+		err = yk_fail(YOKE_EFORMAT, "optim_load: %s: is of step %lld", f->path,
+			      (long long)c->step);
 	if (!err)
 		err = copies_put(o, c);
 	if (!err)
@@ -403,19 +430,28 @@ int yoke_optim_load(yoke_optim *o, const char *path)
 // ---- other contexts ----
 
 // Is p[i], in the new context, like the present parameter?
-static int check_moved(const struct yoke_optim *o, const struct yoke_context *to, yoke_tensor *const *p)
+static int check_moved(const struct yoke_optim *o, const struct yoke_context *to,
+		       yoke_tensor *const *p)
 {
 	for (int i = 0; i < o->n; i++) {
 		const struct yk_optim_member *m = &o->member[i];
-		const struct yk_tensor *t = p[i] && p[i] != YOKE_NONE ? yk_tensor(p[i], "optim_move") : NULL;
+		const struct yk_tensor *t =
+			p[i] && p[i] != YOKE_NONE ? yk_tensor(p[i], "optim_move") : NULL;
 		if (!t || t->ctx != to)
-			return yk_fail(YOKE_ECONTEXT, "optim_move: %s: is no tensor of the context to move to", m->name);
-		const bool same = t->rank == m->rank && !memcmp(t->dims, m->dims, (size_t)t->rank * sizeof *t->dims);
+			return yk_fail(YOKE_ECONTEXT,
+				       "optim_move: %s: is no tensor of the context to move to",
+				       m->name);
+		const bool same = t->rank == m->rank &&
+				  !memcmp(t->dims, m->dims, (size_t)t->rank * sizeof *t->dims);
 		if (t->kind != YK_VARIABLE || t->dtype != m->dtype || !same)
-			return yk_fail(YOKE_ESHAPE, "optim_move: %s: is no variable of the same dtype and shape", m->name);
+			return yk_fail(YOKE_ESHAPE,
+				       "optim_move: %s: is no variable of the same dtype and shape",
+				       m->name);
 		for (int k = 0; k < i; k++)
 			if (p[k] == p[i])
-				return yk_fail(YOKE_EINVAL, "optim_move: %s and %s have the same variable", o->member[k].name, m->name);
+				return yk_fail(YOKE_EINVAL,
+					       "optim_move: %s and %s have the same variable",
+					       o->member[k].name, m->name);
 	}
 	return 0;
 }
@@ -425,7 +461,8 @@ int yoke_optim_move(yoke_optim *o, yoke_context *to, yoke_tensor *const *p)
 	struct copies c = { 0 };
 	struct yoke_optim there;
 	if (!o || !o->n || !to || !p)
-		return yk_fail(YOKE_EINVAL, "optim_move: no parameters were added, or no context is given");
+		return yk_fail(YOKE_EINVAL,
+			       "optim_move: no parameters were added, or no context is given");
 	// otherwise no states exist yet
 	const bool any = yk_optim_state_count(o) > 0 && (o->member[0].state || o->scalar[0]);
 	yoke_context *former;

@@ -23,18 +23,21 @@ static int check_like(const struct yoke_optim *o, const yoke_tensor *x, int i, c
 	const struct yk_tensor *t = yk_tensor(x, "optim_step"), *p = yk_tensor(m->p, "optim_step");
 	if (!t || !p)
 		return yk_error_last();
-	struct yk_value v = { .dtype = t->dtype, .rank = t->rank }, w = { .dtype = p->dtype, .rank = p->rank };
+	struct yk_value v = { .dtype = t->dtype, .rank = t->rank },
+			w = { .dtype = p->dtype, .rank = p->rank };
 	memcpy(v.dims, t->dims, sizeof v.dims);
 	memcpy(w.dims, p->dims, sizeof w.dims);
 	if (t->ctx != o->ctx)
-		return yk_fail(YOKE_ECONTEXT, "optim_step: %s of %s: is of another context than the parameter", what,
-			       m->name);
+		return yk_fail(YOKE_ECONTEXT,
+			       "optim_step: %s of %s: is of another context than the parameter",
+			       what, m->name);
 	if (v.dtype != w.dtype)
-		return yk_fail(YOKE_EDTYPE, "optim_step: %s of %s: is %s, the parameter %s; cast it", what, m->name,
-			       yk_describe(&v, is), yk_describe(&w, was));
+		return yk_fail(YOKE_EDTYPE,
+			       "optim_step: %s of %s: is %s, the parameter %s; cast it", what,
+			       m->name, yk_describe(&v, is), yk_describe(&w, was));
 	if (!yk_same_shape(&v, &w))
-		return yk_fail(YOKE_ESHAPE, "optim_step: %s of %s: is %s, the parameter %s", what, m->name,
-			       yk_describe(&v, is), yk_describe(&w, was));
+		return yk_fail(YOKE_ESHAPE, "optim_step: %s of %s: is %s, the parameter %s", what,
+			       m->name, yk_describe(&v, is), yk_describe(&w, was));
 	return 0;
 }
 
@@ -49,11 +52,13 @@ static int check_number(const struct yoke_optim *o, const yoke_tensor *x, const 
 	if (!t)
 		return yk_error_last();
 	if (t->ctx != o->ctx)
-		return yk_fail(YOKE_ECONTEXT, "optim_step: %s is of another context than the parameters", what);
+		return yk_fail(YOKE_ECONTEXT,
+			       "optim_step: %s is of another context than the parameters", what);
 	for (int i = 0; i < t->rank; i++)
 		if (t->dims[i] != 1)
-			return yk_fail(YOKE_ESHAPE, "optim_step: %s is one number, dim %d has %lld elements", what, i,
-				       (long long)t->dims[i]);
+			return yk_fail(YOKE_ESHAPE,
+				       "optim_step: %s is one number, dim %d has %lld elements",
+				       what, i, (long long)t->dims[i]);
 	return 0;
 }
 
@@ -63,21 +68,26 @@ static int check_preconditioner(const struct yoke_optim *o, const struct yoke_st
 	for (int i = 0; i < o->n && !err; i++) {
 		const bool wants = o->member[i].option[YK_O_precondition] > 0;
 		if (wants && !s->precondition)
-			return yk_fail(YOKE_EINVAL, "optim_step: precondition is set for %s, and no tensors are given",
-				       o->member[i].name);
+			return yk_fail(
+				YOKE_EINVAL,
+				"optim_step: precondition is set for %s, and no tensors are given",
+				o->member[i].name);
 		if (wants)
 			err = check_like(o, s->precondition[i], i, "preconditioner");
 	}
 	return err;
 }
 
-static int check(const struct yoke_optim *o, int n, yoke_tensor *const *g, const struct yoke_step *s)
+static int check(const struct yoke_optim *o, int n, yoke_tensor *const *g,
+		 const struct yoke_step *s)
 {
 	int err = 0;
 	if (!o || !o->n)
-		return yk_fail(YOKE_EINVAL, "optim_step: no parameters were added; call yoke_optim_add first");
+		return yk_fail(YOKE_EINVAL,
+			       "optim_step: no parameters were added; call yoke_optim_add first");
 	if (n != o->n || !g)
-		return yk_fail(YOKE_EINVAL, "optim_step: got %d gradients for %d parameters", g ? n : 0, o->n);
+		return yk_fail(YOKE_EINVAL, "optim_step: got %d gradients for %d parameters",
+			       g ? n : 0, o->n);
 	// gradients of shards are the caller's responsibility
 	for (int i = 0; i < n && !err && !o->sharding.range; i++)
 		err = check_like(o, g[i], i, "gradient");
@@ -88,7 +98,9 @@ static int check(const struct yoke_optim *o, int n, yoke_tensor *const *g, const
 	if (!err)
 		err = check_preconditioner(o, s);
 	if (!err && yk_optim_has(o->kind, YK_O_restart) && o->option[YK_O_restart] == 1 && !s->loss)
-		err = yk_fail(YOKE_EINVAL, "optim_step: restart=function needs the loss, and there is no function for it");
+		err = yk_fail(
+			YOKE_EINVAL,
+			"optim_step: restart=function needs the loss, and there is no function for it");
 	return err;
 }
 
@@ -102,31 +114,39 @@ static void take_norm(const struct yoke_optim *o, struct yk_optim_norm *n, yoke_
 		if (!n->interval) {
 			n->g[k] = g[m];
 		} else if (yk_optim_interval_here(o, n, k)) {
-			const int64_t first = o->sharding.range ? o->sharding.range[m].from : 0, all = yoke_count(o->member[m].p);
-			n->g[own++] = yoke_slice(o->sharding.range ? g[m] : yoke_reshape(g[m], 1, &all), 0,
-						 n->interval[k].from - first, n->interval[k].to - first, 1);
+			const int64_t first = o->sharding.range ? o->sharding.range[m].from : 0,
+				      all = yoke_count(o->member[m].p);
+			n->g[own++] = yoke_slice(
+				o->sharding.range ? g[m] : yoke_reshape(g[m], 1, &all), 0,
+				n->interval[k].from - first, n->interval[k].to - first, 1);
 		}
 	}
 }
 
 // Sums of squares of n tensors; each: as yk_list_sum; wide: in f64.
-static yoke_tensor *squares_of(const struct yk_optim_pass *pass, int n, yoke_tensor *const *g, int each, bool wide)
+static yoke_tensor *squares_of(const struct yk_optim_pass *pass, int n, yoke_tensor *const *g,
+			       int each, bool wide)
 {
 	static const struct yk_formula plain = { "square", "x", "", "", "y", "y = x * x;" };
-	static const struct yk_formula scaled = { "square", "x", "scale", "", "y", "x = x * scale; y = x * x;" };
-	return yk_list_sum(&(struct yk_list_step){ .what = "optim_step",
-						   .formula = pass->scale == YOKE_NONE ? &plain : &scaled,
-						   .n = n,
-						   .list = (yoke_tensor *const *const[]){ g },
-						   .number = (yoke_tensor *const[]){ pass->scale },
-						   .wide = wide }, each);
+	static const struct yk_formula scaled = { "square", "x", "scale",
+						  "",       "y", "x = x * scale; y = x * x;" };
+	return yk_list_sum(
+		&(struct yk_list_step){ .what = "optim_step",
+					.formula = pass->scale == YOKE_NONE ? &plain : &scaled,
+					.n = n,
+					.list = (yoke_tensor *const *const[]){ g },
+					.number = (yoke_tensor *const[]){ pass->scale },
+					.wide = wide },
+		each);
 }
 
 // Sums of squares of all intervals, f64 [n]: this rank's, listed in n->g, and the other ranks'.
-static yoke_tensor *interval_squares(const struct yk_optim_pass *pass, const struct yk_optim_norm *n)
+static yoke_tensor *interval_squares(const struct yk_optim_pass *pass,
+				     const struct yk_optim_norm *n)
 {
 	const int own = yk_optim_intervals_here(pass->o, n);
-	return yk_optim_intervals_join(pass->o, n, own ? squares_of(pass, own, n->g, 1, true) : NULL);
+	return yk_optim_intervals_join(pass->o, n,
+				       own ? squares_of(pass, own, n->g, 1, true) : NULL);
 }
 
 // Squares of the norms of a dtype's gradients: their sum, or with check each of them, then the sum.
@@ -136,10 +156,12 @@ static yoke_tensor *squares(const struct yk_optim_pass *pass, const struct yk_op
 	if (!n->interval)
 		return squares_of(pass, n->n, n->g, n->latch ? 2 : 0, false);
 	const int64_t one = 1;
-	yoke_tensor *each = interval_squares(pass, n), *sum = yoke_cast(yk_optim_in_order_all(pass->o, each, n), dtype);
+	yoke_tensor *each = interval_squares(pass, n),
+		    *sum = yoke_cast(yk_optim_in_order_all(pass->o, each, n), dtype);
 	if (!n->latch)
 		return sum;
-	return yoke_concat(2, (yoke_tensor *[]){ yoke_cast(each, dtype), yoke_reshape(sum, 1, &one) }, 0);
+	return yoke_concat(
+		2, (yoke_tensor *[]){ yoke_cast(each, dtype), yoke_reshape(sum, 1, &one) }, 0);
 }
 
 static yoke_tensor *last_of(yoke_tensor *x, int n)
@@ -159,8 +181,11 @@ static int latch(const struct yk_optim_pass *pass, struct yk_optim_norm *n, yoke
 	if (pass->skip != YOKE_NONE)
 		takes = yoke_and(takes, yoke_not(skips(pass)));
 	if (n->after) {
-		yoke_tensor *one = pass->skip == YOKE_NONE ? yoke_const(1) : yoke_cast(yoke_not(skips(pass)), yoke_f32);
-		const int err = yoke_assign(n->after, yoke_select(yoke_isfinite(was), yoke_const(0), yoke_add(n->after, one)));
+		yoke_tensor *one = pass->skip == YOKE_NONE ?
+					   yoke_const(1) :
+					   yoke_cast(yoke_not(skips(pass)), yoke_f32);
+		const int err = yoke_assign(n->after, yoke_select(yoke_isfinite(was), yoke_const(0),
+								  yoke_add(n->after, one)));
 		if (err)
 			return err;
 	}
@@ -220,7 +245,11 @@ yoke_tensor *yk_optim_squares(struct yoke_optim *o, yoke_tensor *const *g, yoke_
 			for (first = k; k + 1 < n->n && n->tensor[k + 1] == n->tensor[first]; k++)
 				;
 			yoke_tensor *x = yoke_slice(all, 0, first, k + 1, 1);
-			each[n->tensor[k]] = yoke_reshape(yoke_cast(k > first ? yk_optim_in_order(o, x, k + 1 - first, NULL) : x, yoke_f32), 1, &one);
+			each[n->tensor[k]] = yoke_reshape(
+				yoke_cast(k > first ? yk_optim_in_order(o, x, k + 1 - first, NULL) :
+						      x,
+					  yoke_f32),
+				1, &one);
 		}
 		to = yk_optim_total_all(o, yoke_concat(tensors, each, 0));
 	}
@@ -265,7 +294,8 @@ static yoke_tensor *part(const struct yoke_optim *o, int i, yoke_tensor *x)
 {
 	const struct yk_optim_range *range = o->sharding.range;
 	const int64_t n = yoke_count(o->member[i].p);
-	return !range || !x ? x : yoke_slice(yoke_reshape(x, 1, &n), 0, range[i].from, range[i].to, 1);
+	return !range || !x ? x :
+			      yoke_slice(yoke_reshape(x, 1, &n), 0, range[i].from, range[i].to, 1);
 }
 
 // The parameters, or their shards, as operands of the update.
@@ -274,7 +304,8 @@ static void take_parameters(struct yoke_optim *o)
 	for (int i = 0; i < o->groups; i++)
 		for (int k = 0; k < o->group[i].n; k++) {
 			const int m = o->group[i].member[k];
-			o->group[i].p[k] = o->sharding.held ? o->member[m].p : part(o, m, o->member[m].p);
+			o->group[i].p[k] =
+				o->sharding.held ? o->member[m].p : part(o, m, o->member[m].p);
 		}
 }
 
@@ -301,7 +332,9 @@ static int record(struct yk_optim_pass *pass, yoke_tensor *const *g)
 		for (int k = 0; k < group->n; k++) {
 			const int m = group->member[k];
 			group->g[k] = g[m];
-			group->P[k] = part(o, m, pass->given->precondition ? pass->given->precondition[m] : NULL);
+			group->P[k] = part(
+				o, m,
+				pass->given->precondition ? pass->given->precondition[m] : NULL);
 		}
 		set_numbers(pass, group);
 	}
@@ -314,8 +347,9 @@ static int record(struct yk_optim_pass *pass, yoke_tensor *const *g)
 	if (!err && o->kind->together)
 		err = o->kind->together(pass);
 	for (int i = 0; i < o->groups && !err && !o->kind->together; i++)
-		err = o->kind->update ? o->kind->update(pass, &o->group[i]) :
-					yk_optim_map(pass, &o->group[i], &(struct yk_optim_map){ 0 });
+		err = o->kind->update ?
+			      o->kind->update(pass, &o->group[i]) :
+			      yk_optim_map(pass, &o->group[i], &(struct yk_optim_map){ 0 });
 	return err ? err : yk_optim_renew(o);
 }
 

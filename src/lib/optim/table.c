@@ -80,10 +80,11 @@ static double nadam_ahead(const double *option, int64_t t)
 // Liu et al. 2020: the rectification times Adam's sqrt(c2); 0 while the variance is intractable.
 static double rectified(const double *option, int64_t t)
 {
-	const double beta2 = option[YK_O_beta2], correction = c2(option, t), longest = 2 / (1 - beta2) - 1;
+	const double beta2 = option[YK_O_beta2], correction = c2(option, t),
+		     longest = 2 / (1 - beta2) - 1;
 	const double length = longest - 2 * (double)t * pow(beta2, (double)t) / correction;
-	return length > 5 ? sqrt((length - 4) * (length - 2) * longest / ((longest - 4) * (longest - 2) * length) *
-				 correction) :
+	return length > 5 ? sqrt((length - 4) * (length - 2) * longest /
+				 ((longest - 4) * (longest - 2) * length) * correction) :
 			    0;
 }
 
@@ -103,7 +104,9 @@ static double muon_slower(const double *option, int64_t t)
 {
 	const double lr = option[YK_O_adamw_lr];
 	(void)t;
-	return option[YK_O_matrix] > 0 || lr == YK_OPTIM_NOT_GIVEN || !(option[YK_O_lr] > 0) ? 1 : option[YK_O_lr] / lr;
+	return option[YK_O_matrix] > 0 || lr == YK_OPTIM_NOT_GIVEN || !(option[YK_O_lr] > 0) ?
+		       1 :
+		       option[YK_O_lr] / lr;
 }
 
 static bool muon_matrix(const double *option, int rank)
@@ -135,13 +138,17 @@ const struct yk_optim_kind yk_optim_kinds[] = {
 	{ .name = "sgd",
 	  .options = "lr=0.001 momentum=0 dampening=0 weight_decay=0 nesterov=0" COMMON,
 	  .part = { COUPLED,
-		    { .when = "momentum", .list = "b", .state = "momentum", .text = YK_TEXT_MOMENTUM },
+		    { .when = "momentum",
+		      .list = "b",
+		      .state = "momentum",
+		      .text = YK_TEXT_MOMENTUM },
 		    { .when = "!momentum", .text = "p = p - lr * g;" } },
 	  .number = FIRST },
 	{ .name = "heavy_ball",
 	  .options = "lr=0.001 momentum=0.9 weight_decay=0" COMMON,
 	  .part = { COUPLED,
-		    { .list = "prev", .state = "prev",
+		    { .list = "prev",
+		      .state = "prev",
 		      .text = "gone = select(ne(first, 0), p, prev);"
 			      "prev = p;"
 			      "p = p - lr * g + momentum * (p - gone);" } },
@@ -158,29 +165,43 @@ const struct yk_optim_kind yk_optim_kinds[] = {
 	  .number = BIAS },
 	{ .name = "adamw",
 	  .options = "lr=0.001 beta1=0.9 beta2=0.999 eps=1e-08 weight_decay=0.01 amsgrad=0" COMMON,
-	  .part = { { .text = "decay = weight_decay;" }, MOMENTS, ADAM_ROOT, { .text = YK_TEXT_ADAMW } },
+	  .part = { { .text = "decay = weight_decay;" },
+		    MOMENTS,
+		    ADAM_ROOT,
+		    { .text = YK_TEXT_ADAMW } },
 	  .number = BIAS },
 	{ .name = "lamb",
-	  .options = "lr=0.001 beta1=0.9 beta2=0.999 eps=1e-06 weight_decay=0.01 adapt=1 norm_min=0 "
-		     "norm_max=0" COMMON,
-	  .part = { { .text = "decay = weight_decay;" }, MOMENTS, { .text = YK_TEXT_ROOT YK_TEXT_LAMB },
+	  .options =
+		  "lr=0.001 beta1=0.9 beta2=0.999 eps=1e-06 weight_decay=0.01 adapt=1 norm_min=0 "
+		  "norm_max=0" COMMON,
+	  .part = { { .text = "decay = weight_decay;" },
+		    MOMENTS,
+		    { .text = YK_TEXT_ROOT YK_TEXT_LAMB },
 		    { .when = "!adapt", .text = "p = p - lr * r;" } },
 	  .number = BIAS,
 	  .update = yk_optim_lamb },
 	{ .name = "rmsprop",
-	  .options = "lr=0.01 alpha=0.99 eps=1e-08 weight_decay=0 momentum=0 nesterov=0 centered=0" COMMON,
+	  .options =
+		  "lr=0.01 alpha=0.99 eps=1e-08 weight_decay=0 momentum=0 nesterov=0 centered=0" COMMON,
 	  .part = { COUPLED,
-		    { .list = "v", .state = "v", .text = "v = alpha * v + (1 - alpha) * (g * g); square = v;" },
-		    { .when = "centered", .list = "mean", .state = "mean",
+		    { .list = "v",
+		      .state = "v",
+		      .text = "v = alpha * v + (1 - alpha) * (g * g); square = v;" },
+		    { .when = "centered",
+		      .list = "mean",
+		      .state = "mean",
 		      .text = "mean = alpha * mean + (1 - alpha) * g; square = max(v - mean * mean, 0);" },
 		    { .text = "u = g / (sqrt(square) + eps);" },
-		    { .when = "momentum", .list = "b", .state = "momentum",
+		    { .when = "momentum",
+		      .list = "b",
+		      .state = "momentum",
 		      .text = "b = momentum * b + u;"
 			      "p = p - lr * (nesterov * u + (1 - nesterov + nesterov * momentum) * b);" },
 		    { .when = "!momentum", .text = "p = p - lr * u;" } } },
 	{ .name = "adagrad",
-	  .options = "lr=0.01 lr_decay=0 weight_decay=0 initial=0 eps=1e-10 precondition=none window= "
-		     "window_by=sum" COMMON,
+	  .options =
+		  "lr=0.01 lr_decay=0 weight_decay=0 initial=0 eps=1e-10 precondition=none window= "
+		  "window_by=sum" COMMON,
 	  .part = { COUPLED,
 		    { .when = "precondition=1", .text = "g = g * P;" },
 		    { .list = "h", .state = "sum", .fill = "initial", .text = "" },
@@ -195,19 +216,26 @@ const struct yk_optim_kind yk_optim_kinds[] = {
 	{ .name = "adadelta",
 	  .options = "lr=1 rho=0.9 eps=1e-06 weight_decay=0" COMMON,
 	  .part = { COUPLED,
-		    { .list = "e", .state = "square", .text = "e = rho * e + (1 - rho) * (g * g);" },
-		    { .list = "d", .state = "delta",
+		    { .list = "e",
+		      .state = "square",
+		      .text = "e = rho * e + (1 - rho) * (g * g);" },
+		    { .list = "d",
+		      .state = "delta",
 		      .text = "by = sqrt(d + eps) / sqrt(e + eps) * g;"
 			      "d = rho * d + (1 - rho) * (by * by);"
 			      "p = p - lr * by;" } } },
 	{ .name = "nadam",
 	  .options = "lr=0.002 beta1=0.9 beta2=0.999 eps=1e-08 weight_decay=0 momentum_decay=0.004 "
 		     "decoupled_weight_decay=0" COMMON,
-	  .part = { EITHER_DECAY, MOMENTS, { .text = YK_TEXT_ROOT "p = p - lr * (now * g + ahead * m) / root;" } },
+	  .part = { EITHER_DECAY,
+		    MOMENTS,
+		    { .text = YK_TEXT_ROOT "p = p - lr * (now * g + ahead * m) / root;" } },
 	  .number = { { "c2", c2 }, { "now", nadam_now }, { "ahead", nadam_ahead } } },
 	{ .name = "radam",
-	  .options = "lr=0.001 beta1=0.9 beta2=0.999 eps=1e-08 weight_decay=0 decoupled_weight_decay=0" COMMON,
-	  .part = { EITHER_DECAY, MOMENTS,
+	  .options =
+		  "lr=0.001 beta1=0.9 beta2=0.999 eps=1e-08 weight_decay=0 decoupled_weight_decay=0" COMMON,
+	  .part = { EITHER_DECAY,
+		    MOMENTS,
 		    { .text = "by = select(ne(rectified, 0), rectified / (sqrt(v) + eps), 1);"
 			      "p = p - lr / c1 * m * by;" } },
 	  .number = { { "c1", c1 }, { "rectified", rectified } } },
@@ -221,7 +249,9 @@ const struct yk_optim_kind yk_optim_kinds[] = {
 	{ .name = "rprop",
 	  .options = "lr=0.01 etaminus=0.5 etaplus=1.2 step_size_min=1e-06 step_size_max=50" COMMON,
 	  .part = { { .list = "prev", .state = "prev", .text = "turn = g * prev;" },
-		    { .list = "s", .state = "step_size", .fill = "lr",
+		    { .list = "s",
+		      .state = "step_size",
+		      .fill = "lr",
 		      .text = "by = select(gt(turn, 0), etaplus, select(lt(turn, 0), etaminus, 1));"
 			      "s = min(max(s * by, step_size_min), step_size_max);"
 			      "prev = select(lt(turn, 0), 0, g);"
@@ -229,28 +259,44 @@ const struct yk_optim_kind yk_optim_kinds[] = {
 	{ .name = "asgd",
 	  .options = "lr=0.01 lambd=0.0001 alpha=0.75 t0=1000000 weight_decay=0" COMMON,
 	  .part = { COUPLED,
-		    { .list = "a", .state = "average",
+		    { .list = "a",
+		      .state = "average",
 		      .text = "p = p * (1 - lambd * lr) - lr * g;"
 			      "a = select(eq(newest, 1), p, a + newest * (p - a));" } },
 	  .number = { { "newest", average } },
 	  .slower = asgd_slower },
 	{ .name = "muon",
-	  .options = "lr=0.001 momentum=0.95 nesterov=1 weight_decay=0.1 ns_steps=5 ns_dtype=bf16 eps=1e-07 "
-		     "adjust_lr_fn=original orthogonalize=1 adamw_lr= beta1=0.9 beta2=0.999" COMMON,
-	  .part = { { .when = "matrix", .list = "b", .state = "momentum",
+	  .options =
+		  "lr=0.001 momentum=0.95 nesterov=1 weight_decay=0.1 ns_steps=5 ns_dtype=bf16 eps=1e-07 "
+		  "adjust_lr_fn=original orthogonalize=1 adamw_lr= beta1=0.9 beta2=0.999" COMMON,
+	  .part = { { .when = "matrix",
+		      .list = "b",
+		      .state = "momentum",
 		      .text = "b = momentum * b + (1 - momentum) * g;"
 			      "u = nesterov * (momentum * b + (1 - momentum) * g) + (1 - nesterov) * b;" },
 		    { .when = "!matrix", .list = "m", .state = "m", .text = YK_TEXT_FIRST },
-		    { .when = "!matrix", .list = "v", .state = "v", .text = YK_TEXT_SECOND YK_TEXT_ROOT },
+		    { .when = "!matrix",
+		      .list = "v",
+		      .state = "v",
+		      .text = YK_TEXT_SECOND YK_TEXT_ROOT },
 		    { .when = "!matrix", .text = "decay = weight_decay;" YK_TEXT_ADAMW } },
 	  .number = BIAS,
 	  .slower = muon_slower,
 	  .matrix = muon_matrix,
 	  .update = yk_optim_muon },
 	{ .name = "adafactor",
-	  .options = "lr=0.01 beta2_decay=-0.8 eps1= eps2=0.001 clip_threshold=1 weight_decay=0" COMMON,
-	  .part = { { .when = "matrix", .list = "r", .state = "row_var", .shape = YK_OPTIM_ROWS, .text = "" },
-		    { .when = "matrix", .list = "c", .state = "col_var", .shape = YK_OPTIM_COLUMNS, .text = "" },
+	  .options =
+		  "lr=0.01 beta2_decay=-0.8 eps1= eps2=0.001 clip_threshold=1 weight_decay=0" COMMON,
+	  .part = { { .when = "matrix",
+		      .list = "r",
+		      .state = "row_var",
+		      .shape = YK_OPTIM_ROWS,
+		      .text = "" },
+		    { .when = "matrix",
+		      .list = "c",
+		      .state = "col_var",
+		      .shape = YK_OPTIM_COLUMNS,
+		      .text = "" },
 		    { .when = "!matrix", .list = "v", .state = "variance", .text = "" } },
 	  .number = { { "weight", adafactor_weight }, { "slowness", adafactor_slowness } },
 	  .matrix = adafactor_matrix,

@@ -27,7 +27,8 @@ yoke_run *yoke_run_open(const char *folder, const struct yoke_run_options *given
 		return NULL;
 	}
 	if (o.config) {
-		if (!(config = yk_json_parse(o.config, strnlen(o.config, MAX_CONFIG), "yoke_run_open: config")))
+		if (!(config = yk_json_parse(o.config, strnlen(o.config, MAX_CONFIG),
+					     "yoke_run_open: config")))
 			return NULL;
 		if (!json_is_object(config)) {
 			json_decref(config);
@@ -51,23 +52,27 @@ static bool reserved(const char *name)
 	return !*name || !strcmp(name, "step") || !strcmp(name, "time") || !strcmp(name, "stage");
 }
 
-int yoke_run_log(yoke_run *r, int64_t step, const char *stage, int n, const char *const *name, const double *value)
+int yoke_run_log(yoke_run *r, int64_t step, const char *stage, int n, const char *const *name,
+		 const double *value)
 {
 	if (!r)
 		return 0;
 	if (step < 0 || n < 0 || !stage || !*stage || (n && (!name || !value)))
-		return yk_fail(YOKE_EINVAL, "yoke_run_log: step %lld, stage '%s', %d numbers", (long long)step,
-			       stage ? stage : "(null)", n);
+		return yk_fail(YOKE_EINVAL, "yoke_run_log: step %lld, stage '%s', %d numbers",
+			       (long long)step, stage ? stage : "(null)", n);
 	json_t *line = json_pack("{s:I}", "step", (json_int_t)step);
 	for (int i = 0; i < n; i++) {
 		const char *bad = !name[i] || reserved(name[i]) ? "cannot be a number's name" :
 				  json_object_get(line, name[i]) ? "stands there twice" : NULL;
 		// a non-finite value becomes null, so that readers know that there was one
-		if (!bad && line && json_object_set_new(line, name[i], isfinite(value[i]) ? json_real(value[i]) : json_null()))
+		if (!bad && line &&
+		    json_object_set_new(line, name[i],
+					isfinite(value[i]) ? json_real(value[i]) : json_null()))
 			bad = "is not UTF-8";
 		if (bad) {
 			json_decref(line);
-			return yk_fail(YOKE_EINVAL, "yoke_run_log: '%s' %s", name[i] ? name[i] : "(null)", bad);
+			return yk_fail(YOKE_EINVAL, "yoke_run_log: '%s' %s",
+				       name[i] ? name[i] : "(null)", bad);
 		}
 	}
 	for (int i = 0; i < n; i++)
@@ -82,8 +87,8 @@ int yoke_run_event(yoke_run *r, int64_t step, const char *event, const char *tex
 	if (!r)
 		return 0;
 	if (step < 0 || !event || !*event)
-		return yk_fail(YOKE_EINVAL, "yoke_run_event: step %lld, event '%s'", (long long)step,
-			       event ? event : "(null)");
+		return yk_fail(YOKE_EINVAL, "yoke_run_event: step %lld, event '%s'",
+			       (long long)step, event ? event : "(null)");
 	yk_runs_event(r, step, event, text);
 	return 0;
 }

@@ -34,8 +34,9 @@ static bool is_digit(char c)
 
 double yk_flat_number(const char **at, const char *end)
 {
-	static const double tens[] = { 1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
-				       1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22 };
+	static const double tens[] = { 1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+				       1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
+				       1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22 };
 	const char *p = *at, *begin;
 	bool minus = p < end && *p == '-';
 	uint64_t digits = 0;
@@ -107,7 +108,8 @@ static bool raw_string(struct scan *s, const char **text, size_t *bytes, bool *p
 static bool decode(const char *quote, const char *end, char *to, size_t room)
 {
 	char copy[YK_FLAT_TEXT * 3];
-	size_t n = (size_t)(end - quote) < sizeof copy - 1 ? (size_t)(end - quote) : sizeof copy - 1;
+	size_t n =
+		(size_t)(end - quote) < sizeof copy - 1 ? (size_t)(end - quote) : sizeof copy - 1;
 	memcpy(copy, quote, n);
 	if ((size_t)(end - quote) >= sizeof copy) // truncated so that no escape is split
 		return false;

@@ -68,7 +68,8 @@ double yk_view_value(const struct yk_view *v, const struct yk_view_table *t, int
 	const void *x = column < 0 ? NULL : t->chunk[row / YK_VIEW_CHUNK]->value[column];
 	if (!x)
 		return NAN;
-	return v->exact ? ((const double *)x)[row % YK_VIEW_CHUNK] : (double)((const float *)x)[row % YK_VIEW_CHUNK];
+	return v->exact ? ((const double *)x)[row % YK_VIEW_CHUNK] :
+			  (double)((const float *)x)[row % YK_VIEW_CHUNK];
 }
 
 double yk_view_last(const struct yk_view *v, const char *stage, const char *column)
@@ -128,7 +129,8 @@ static struct yk_view_chunk *chunk_of_next(struct yk_view_table *t)
 // Finds or adds a column.  Names usually come in the same order, so `guess` is tried first.
 static int column_of(struct yk_view_table *t, const char *name, size_t bytes, int guess)
 {
-	if (guess < t->columns && !strncmp(t->column[guess].name, name, bytes) && !t->column[guess].name[bytes])
+	if (guess < t->columns && !strncmp(t->column[guess].name, name, bytes) &&
+	    !t->column[guess].name[bytes])
 		return guess;
 	for (int i = 0; i < t->columns; i++)
 		if (!strncmp(t->column[i].name, name, bytes) && !t->column[i].name[bytes])
@@ -141,10 +143,12 @@ static int column_of(struct yk_view_table *t, const char *name, size_t bytes, in
 	return t->columns++;
 }
 
-static bool set_value(const struct yk_view *v, struct yk_view_chunk *c, int column, size_t row, double x)
+static bool set_value(const struct yk_view *v, struct yk_view_chunk *c, int column, size_t row,
+		      double x)
 {
 	if (!c->value[column]) {
-		c->value[column] = malloc(YK_VIEW_CHUNK * (v->exact ? sizeof(double) : sizeof(float)));
+		c->value[column] =
+			malloc(YK_VIEW_CHUNK * (v->exact ? sizeof(double) : sizeof(float)));
 		for (size_t i = 0; c->value[column] && i < YK_VIEW_CHUNK; i++)
 			if (v->exact)
 				((double *)c->value[column])[i] = NAN;
@@ -289,7 +293,8 @@ static int take_line(struct view *x, struct yk_view_file *file, char *line, size
 	char stage[80] = "telemetry";
 	const char *dot = strchr(file->name, '.');
 	if (strcmp(dot, ".jsonl"))
-		snprintf(stage, sizeof stage, "telemetry%.*s", (int)(strlen(dot) - strlen(".jsonl")), dot);
+		snprintf(stage, sizeof stage, "telemetry%.*s",
+			 (int)(strlen(dot) - strlen(".jsonl")), dot);
 	return add_row(v, stage, file->lines, &f);
 }
 
@@ -301,7 +306,9 @@ static int take_chunk(struct view *x, struct yk_view_file *f, char *text, size_t
 		char *end = memchr(text, '\n', bytes);
 		size_t n = end ? (size_t)(end - text) : bytes;
 		if (!end || f->nrest) {
-			char *more = f->skipping || f->nrest + n > CHUNK ? NULL : realloc(f->rest, f->nrest + n + 1);
+			char *more = f->skipping || f->nrest + n > CHUNK ?
+					     NULL :
+					     realloc(f->rest, f->nrest + n + 1);
 			f->skipping |= !more;
 			if (more) {
 				memcpy(more + f->nrest, text, n);
@@ -440,12 +447,15 @@ static void poll_object(struct yk_view *v, const char *name, struct timespec *se
 	struct stat st;
 	char *text = NULL, path[4096];
 	size_t bytes;
-	if (snprintf(path, sizeof path, "%s/%s", v->folder, name) >= (int)sizeof path || stat(path, &st) < 0 ||
-	    !S_ISREG(st.st_mode) || (st.st_mtim.tv_sec == seen->tv_sec && st.st_mtim.tv_nsec == seen->tv_nsec))
+	if (snprintf(path, sizeof path, "%s/%s", v->folder, name) >= (int)sizeof path ||
+	    stat(path, &st) < 0 || !S_ISREG(st.st_mode) ||
+	    (st.st_mtim.tv_sec == seen->tv_sec && st.st_mtim.tv_nsec == seen->tv_nsec))
 		return;
 	*seen = st.st_mtim;
 	struct yk_error_aside *aside = yk_error_aside();
-	json_t *o = yk_file_read(path, MAX_OBJECT, &text, &bytes) == 0 ? yk_json_parse(text, bytes, path) : NULL;
+	json_t *o = yk_file_read(path, MAX_OBJECT, &text, &bytes) == 0 ?
+			    yk_json_parse(text, bytes, path) :
+			    NULL;
 	if (json_is_object(o)) {
 		json_decref(*to);
 		*to = o;
@@ -603,7 +613,8 @@ static double mean_of(struct mean *m, double x)
 
 static double x_of(const struct yk_view_table *t, enum yk_view_axis axis, size_t row)
 {
-	return axis == YK_VIEW_BY_STEP ? (double)yk_view_step(t, row) : yk_view_time(t, row) - yk_view_time(t, 0);
+	return axis == YK_VIEW_BY_STEP ? (double)yk_view_step(t, row) :
+					 yk_view_time(t, row) - yk_view_time(t, 0);
 }
 
 // The lowest and the highest value of an interval, with their rows.
@@ -637,8 +648,8 @@ static size_t append(const struct extremes *e, size_t n, size_t points, double *
 	return n;
 }
 
-size_t yk_view_series(const struct yk_view *v, const struct yk_view_table *t, int column, const struct yk_view_range *r,
-		      double *x, double *y)
+size_t yk_view_series(const struct yk_view *v, const struct yk_view_table *t, int column,
+		      const struct yk_view_range *r, double *x, double *y)
 {
 	const size_t intervals = r->points / 2 ? r->points / 2 : 1;
 	size_t n = 0, inside = 0;

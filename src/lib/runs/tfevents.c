@@ -162,7 +162,8 @@ static int write_record(struct yk_tfevents *t, bool good)
 }
 
 // Value { 1 tag, 2 simple_value }, in Summary { 1 value, .. }
-int yk_tfevents_scalars(struct yk_tfevents *t, double time, int64_t step, int n, const struct yk_scalar *s)
+int yk_tfevents_scalars(struct yk_tfevents *t, double time, int64_t step, int n,
+			const struct yk_scalar *s)
 {
 	size_t all = 0;
 	if (!n)
@@ -183,14 +184,15 @@ int yk_tfevents_scalars(struct yk_tfevents *t, double time, int64_t step, int n,
 struct yk_tfevents *yk_tfevents_open(const char *folder, bool resumed, int64_t step)
 {
 	static const char version[] = "brain.Event:2";
-	static const unsigned char start[] = { 1 << 3 | VARINT, 1 }; // SessionLog { 1 status: START }
+	// SessionLog { 1 status: START }
+	static const unsigned char start[] = { 1 << 3 | VARINT, 1 };
 	struct yk_tfevents *t = calloc(1, sizeof *t);
 	char host[65] = "localhost";
 	double now = yk_unix_seconds();
 	gethostname(host, sizeof host - 1);
 	host[strcspn(host, "/")] = '\0';
-	if (!t || asprintf(&t->path, "%s/events.out.tfevents.%010lld.%s.%ld", folder, (long long)now, host,
-			   (long)getpid()) < 0) {
+	if (!t || asprintf(&t->path, "%s/events.out.tfevents.%010lld.%s.%ld", folder,
+			   (long long)now, host, (long)getpid()) < 0) {
 		free(t);
 		yk_fail(YOKE_ENOMEM, "%s: no memory for events", folder);
 		return NULL;
@@ -199,7 +201,8 @@ struct yk_tfevents *yk_tfevents_open(const char *folder, bool resumed, int64_t s
 	t->flushed = yk_seconds();
 	int e = t->file ? 0 : fail(t);
 	if (e == 0)
-		e = write_record(t, begin(t, now, 0) && add_bytes(t, 3, version, sizeof version - 1));
+		e = write_record(t,
+				 begin(t, now, 0) && add_bytes(t, 3, version, sizeof version - 1));
 	if (e == 0 && resumed)
 		e = write_record(t, begin(t, now, step) && add_bytes(t, 7, start, sizeof start));
 	if (e == 0 && fflush(t->file) < 0)

@@ -20,7 +20,8 @@ struct yk_scalar {
 // the folder's other files from `step` on.  NULL, with an error: it cannot be written.
 struct yk_tfevents *yk_tfevents_open(const char *folder, bool resumed, int64_t step);
 // Buffers the scalars; they are written at most every two seconds.  EIO.
-int yk_tfevents_scalars(struct yk_tfevents *, double time, int64_t step, int n, const struct yk_scalar *);
+int yk_tfevents_scalars(struct yk_tfevents *, double time, int64_t step, int n,
+			const struct yk_scalar *);
 int yk_tfevents_close(struct yk_tfevents *); // NULL is allowed; EIO: the last records were not
 					     // written
 

@@ -105,11 +105,13 @@ static void lines_close(struct lines *l)
 // other numbers.
 static void lines_add(struct lines *l, json_t *o, int digits, double time)
 {
-	char *json = o ? yk_json_text(o, JSON_COMPACT | JSON_REAL_PRECISION(digits)) : NULL, *text = NULL;
+	char *json = o ? yk_json_text(o, JSON_COMPACT | JSON_REAL_PRECISION(digits)) : NULL,
+	     *text = NULL;
 	json_decref(o);
 	if (l->fd >= 0) {
 		struct yk_error_aside *aside = yk_error_aside();
-		if (json && yk_asprintf(&text, "%.*s,\"time\":%.3f}\n", (int)strlen(json) - 1, json, time) < 0)
+		if (json && yk_asprintf(&text, "%.*s,\"time\":%.3f}\n", (int)strlen(json) - 1, json,
+					time) < 0)
 			text = NULL;
 		if (text && lines_write(l, text))
 			yk_error_restore(aside);
@@ -154,7 +156,8 @@ static size_t kept_lines(const char *text, size_t bytes, const char *path, int64
 		size_t length = (size_t)(end - text) - at;
 		json_t *line = yk_json_parse(text + at, length, path);
 		int64_t of;
-		bool good = line && yk_json_int(line, path, "step", 0, INT64_MAX, &of) == 0 && of <= step;
+		bool good = line && yk_json_int(line, path, "step", 0, INT64_MAX, &of) == 0 &&
+			    of <= step;
 		json_decref(line);
 		if (!good)
 			break;
@@ -234,11 +237,13 @@ static json_t *about_new(const struct yk_runs_options *o)
 		snprintf(data, sizeof data, "%016llx", (unsigned long long)o->data);
 	if (settings)
 		yk_param_each(add_setting, settings);
-	return json_pack("{s:i, s:s, s:I, s:s, s:f, s:I, s:o, s:o, s:o, s:o, s:o, s:s, s:[]}", "format",
-			 YK_RUNS_FORMAT, "version", PACKAGE_VERSION, "pid", (json_int_t)getpid(), "boot", boot,
-			 "started", yk_unix_seconds(), "step", (json_int_t)o->step, "host", text(host), "device",
-			 text(o->device), "driver", text(o->driver), "settings", settings, "config",
-			 o->config ? json_deep_copy(o->config) : json_object(), "data", data, "artifacts");
+	return json_pack("{s:i, s:s, s:I, s:s, s:f, s:I, s:o, s:o, s:o, s:o, s:o, s:s, s:[]}",
+			 "format", YK_RUNS_FORMAT, "version", PACKAGE_VERSION, "pid",
+			 (json_int_t)getpid(), "boot", boot, "started", yk_unix_seconds(), "step",
+			 (json_int_t)o->step, "host", text(host), "device", text(o->device),
+			 "driver", text(o->driver), "settings", settings, "config",
+			 o->config ? json_deep_copy(o->config) : json_object(), "data", data,
+			 "artifacts");
 }
 
 void yk_runs_set(yoke_run *r, const char *key, json_t *value)
@@ -304,7 +309,8 @@ yoke_run *yk_runs_open(const char *folder, const struct yk_runs_options *o)
 // data/wait_s, val_loss valid/loss. The caller frees the tag; NULL: out of memory.
 static char *tag_of(const char *stage, const char *key)
 {
-	static const char *const system[] = { "peak_bytes", "ranks", "sent_bytes", "ranks_wait_s", "slowest_rank" };
+	static const char *const system[] = { "peak_bytes", "ranks", "sent_bytes", "ranks_wait_s",
+					      "slowest_rank" };
 	const char *group = stage;
 	char *tag;
 	if (!strcmp(stage, "memory"))
@@ -329,12 +335,14 @@ static void tensorboard(yoke_run *r, const json_t *line, double time)
 	const char *key, *stage = json_string_value(json_object_get(line, "stage"));
 	json_t *v;
 	json_object_foreach ((json_t *)(uintptr_t)line, key, v)
-		if (n < MAX_SCALARS && json_is_number(v) && strcmp(key, "step") && (tag[n] = tag_of(stage ? stage : "", key))) {
+		if (n < MAX_SCALARS && json_is_number(v) && strcmp(key, "step") &&
+		    (tag[n] = tag_of(stage ? stage : "", key))) {
 			s[n] = (struct yk_scalar){ tag[n], (float)json_number_value(v) };
 			n++;
 		}
 	struct yk_error_aside *aside = yk_error_aside();
-	const int e = yk_tfevents_scalars(r->tf, time, json_integer_value(json_object_get(line, "step")), n, s);
+	const int e = yk_tfevents_scalars(r->tf, time,
+					  json_integer_value(json_object_get(line, "step")), n, s);
 	while (n > 0)
 		free(tag[--n]);
 	if (e == 0) {
@@ -370,8 +378,8 @@ void yk_runs_event(yoke_run *r, int64_t step, const char *event, const char *wha
 {
 	if (!r)
 		return;
-	json_t *line = json_pack("{s:I, s:o, s:o}", "step", (json_int_t)step, "event", text(event), "text",
-				 text(what));
+	json_t *line = json_pack("{s:I, s:o, s:o}", "step", (json_int_t)step, "event", text(event),
+				 "text", text(what));
 	pthread_mutex_lock(&r->mutex);
 	lines_add(&r->events, line, 17, yk_unix_seconds());
 	pthread_mutex_unlock(&r->mutex);
@@ -416,9 +424,12 @@ int yoke_run_artifact(yoke_run *r, const char *path)
 	size_t n = strlen(r->folder); // files in the folder are named relative to it
 	const char *name = !strncmp(path, r->folder, n) && path[n] == '/' ? path + n + 1 : path;
 	snprintf(sum, sizeof sum, "%016llx", (unsigned long long)hash);
-	json_t *o = json_pack("{s:s, s:I, s:s}", "name", name, "bytes", (json_int_t)bytes, "xxh64", sum), *old;
+	json_t *o = json_pack("{s:s, s:I, s:s}", "name", name, "bytes", (json_int_t)bytes, "xxh64",
+			      sum),
+	       *old;
 	if (!o)
-		return yk_fail(YOKE_EINVAL, "yoke_run_artifact: '%s' is not UTF-8, or there is no memory", path);
+		return yk_fail(YOKE_EINVAL,
+			       "yoke_run_artifact: '%s' is not UTF-8, or there is no memory", path);
 	pthread_mutex_lock(&r->mutex);
 	json_t *list = json_object_get(r->about, "artifacts");
 	size_t i;
@@ -439,8 +450,8 @@ void yoke_run_close(yoke_run *r, const char *ended, const char *error)
 {
 	if (!r)
 		return;
-	json_t *o = json_pack("{s:f, s:o, s:o}", "time", yk_unix_seconds(), "how", text(ended ? ended : "done"), "error",
-			      text(error));
+	json_t *o = json_pack("{s:f, s:o, s:o}", "time", yk_unix_seconds(), "how",
+			      text(ended ? ended : "done"), "error", text(error));
 	yk_runs_set(r, "ended", o);
 	struct yk_error_aside *aside = yk_error_aside();
 	bool lost = false;

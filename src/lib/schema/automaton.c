@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Automata are built in memory of their own, trimmed to the states that reach acceptance, and appended
-// to the pool.
+// Automata are built in memory of their own, trimmed to the states that reach acceptance, and
+// appended to the pool.
 #include "config.h"
 
 #include <stdlib.h>
@@ -90,8 +90,8 @@ void yk_nfa_fini(struct yk_nfa *a)
 
 // ---- construction ----
 
-// An automaton under construction.  Each of its states stands for a key of 32-bit words: a set of states,
-// or a pair.  State 0 is the first.
+// An automaton under construction.  Each of its states stands for a key of 32-bit words: a set of
+// states, or a pair.  State 0 is the first.
 struct build {
 	struct yk_dfa *pool;
 	struct yk_dfa own;
@@ -174,7 +174,8 @@ static int state_of(struct build *b, const uint32_t *word, uint32_t n, bool acce
 	return 0;
 }
 
-// Adds an edge to the last state that has edges; joins it with its neighbor if both lead to the same state.
+// Adds an edge to the last state that has edges; joins it with its neighbor if both lead to the
+// same state.
 static int connect(struct build *b, uint32_t from, uint8_t lo, uint8_t hi, uint32_t to)
 {
 	struct yk_dfa *d = &b->own;
@@ -517,8 +518,8 @@ static enum where after(enum where w, uint8_t byte)
 	}
 }
 
-// Walks from the start for the places of states and their order, then relaxes `left` backwards until nothing
-// changes: a byte from between two characters begins one, but for the closing quote.
+// Walks from the start for the places of states and their order, then relaxes `left` backwards
+// until nothing changes: a byte from between two characters begins one, but for the closing quote.
 int yk_dfa_count_chars(struct yk_dfa *d, uint32_t start)
 {
 	uint8_t *where = calloc(d->states, 1);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Deterministic automata over bytes, all in one pool, and their construction: from nondeterministic
-// ones, from lists of words, as intersections and differences.  Every state but YK_DFA_NONE reaches an
-// accepting one.  States and work are limited, because patterns and schemas come from outside.
+// ones, from lists of words, as intersections and differences.  Every state but YK_DFA_NONE reaches
+// an accepting one.  States and work are limited, because patterns and schemas come from outside.
 #ifndef YK_SCHEMA_AUTOMATON_H
 #define YK_SCHEMA_AUTOMATON_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compiles rules until none is left: distributes the alternatives of anyOf over the other members, then
-// joins the code of each type that a value may have.
+// Compiles rules until none is left: distributes the alternatives of anyOf over the other members,
+// then joins the code of each type that a value may have.
 #include "config.h"
 
 #include <stdlib.h>

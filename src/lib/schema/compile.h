@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Types and functions of the schema compiler's files.  A value is described by a conjunction of schemas, its
-// members: a schema, what it refers to, the members of allOf, one alternative of anyOf.  Each distinct
-// conjunction is compiled once, as a rule.
+// Types and functions of the schema compiler's files.  A value is described by a conjunction of
+// schemas, its members: a schema, what it refers to, the members of allOf, one alternative of
+// anyOf.  Each distinct conjunction is compiled once, as a rule.
 #ifndef YK_SCHEMA_COMPILE_H
 #define YK_SCHEMA_COMPILE_H
 
@@ -71,8 +71,8 @@ const struct yk_schema_path *yk_path_add(struct yk_compiler *, const struct yk_s
 					 const char *key, size_t index);
 
 int yk_members_add(struct yk_members *, struct yk_member);
-// Replaces references and allOf by what they stand for and checks the keywords.  *none: the schema false is
-// among them, and no value satisfies them.
+// Replaces references and allOf by what they stand for and checks the keywords.  *none: the schema
+// false is among them, and no value satisfies them.
 int yk_members_expand(struct yk_compiler *, struct yk_members *, bool *none);
 // The instruction that begins a value of the members, which are expanded later.
 int yk_rule_of(struct yk_compiler *, struct yk_members *, uint32_t *entry);
@@ -100,8 +100,8 @@ int yk_emit_choice(struct yk_compiler *, const uint32_t *target, size_t n, uint3
 // Reads a count, a keyword such as minItems; *to is unchanged if it is absent.
 int yk_read_count(const struct yk_member *, const char *name, bool greatest, uint32_t *to);
 
-// Compiles a schema into an empty program, which the caller frees also after an error.  Errors are those
-// of yk_schema_compile.
+// Compiles a schema into an empty program, which the caller frees also after an error.  Errors are
+// those of yk_schema_compile.
 int yk_schema_program(const json_t *schema, struct yk_program *);
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Code of objects and arrays.  It is written from the end to the beginning, because each instruction
-// names the one after it.
+// Code of objects and arrays.  It is written from the end to the beginning, because each
+// instruction names the one after it.
 #include "config.h"
 
 #include <stdlib.h>
@@ -212,8 +212,8 @@ static int further_names(struct yk_compiler *c, const struct object *o, uint32_t
 	return e;
 }
 
-// Emits the end of an object, or further properties: after at least one property (some), and at the beginning
-// (none).
+// Emits the end of an object, or further properties: after at least one property (some), and at the
+// beginning (none).
 static int emit_end(struct yk_compiler *c, const struct object *o, uint32_t *some, uint32_t *none)
 {
 	uint32_t close, empty, item, key, comma;
@@ -236,8 +236,8 @@ static int emit_end(struct yk_compiler *c, const struct object *o, uint32_t *som
 	return yk_emit_choice(c, (uint32_t[]){ item, empty }, 2, none);
 }
 
-// For each property there is code after some properties, which begins with a comma, and code after none.
-// A property that is not required may be left out of either.
+// For each property there is code after some properties, which begins with a comma, and code after
+// none. A property that is not required may be left out of either.
 static int emit_properties(struct yk_compiler *c, const struct yk_members *m,
 			   const struct object *o, uint32_t *entry)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Patterns of the formats that OpenAI's API knows, and of URIs with an authority.  Dates exist in the
-// Gregorian calendar; times have no leap seconds.
+// Patterns of the formats that OpenAI's API knows, and of URIs with an authority.  Dates exist in
+// the Gregorian calendar; times have no leap seconds.
 #include "config.h"
 
 #include <stddef.h>

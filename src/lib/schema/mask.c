@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A mask is found by walking the trees of tokens and states at once.  Most tokens are plain; inside a
-// string all of them follow, or those that are not too long, and their tree is not walked.
+// A mask is found by walking the trees of tokens and states at once.  Most tokens are plain; inside
+// a string all of them follow, or those that are not too long, and their tree is not walked.
 #include "config.h"
 
 #include <stdlib.h>
@@ -76,8 +76,8 @@ static int walk(const struct yk_token_tree *t, struct yk_states *s, uint32_t sta
 	return 0;
 }
 
-// How many plain characters may follow, whichever they are, up to those of the longest plain token; -1:
-// some may follow and others not.
+// How many plain characters may follow, whichever they are, up to those of the longest plain token;
+// -1: some may follow and others not.
 static int plain_length(const struct yk_schema_vocab *v, struct yk_states *s, uint32_t state,
 			int *to)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conjunctions of schemas: references and allOf are replaced by what they stand for, and each distinct
-// conjunction becomes one rule.
+// Conjunctions of schemas: references and allOf are replaced by what they stand for, and each
+// distinct conjunction becomes one rule.
 #include "config.h"
 
 #include <stdlib.h>
@@ -80,7 +80,8 @@ int yk_members_add(struct yk_members *m, struct yk_member x)
 
 // ---- keywords ----
 
-// Keywords that restrict values and are not supported, unless they have the value that restricts nothing.
+// Keywords that restrict values and are not supported, unless they have the value that restricts
+// nothing.
 static const struct {
 	const char *name;
 	enum { NEVER, FALSE, TRUE, EMPTY } harmless;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A bound becomes a pattern of the decimals on one side of it: equal leading digits, a smaller or greater
-// digit, then any digits.  The result is the intersection of these patterns with that of all numbers.
+// A bound becomes a pattern of the decimals on one side of it: equal leading digits, a smaller or
+// greater digit, then any digits.  The result is the intersection of these patterns with that of
+// all numbers.
 #include "config.h"
 
 #include <stdlib.h>

@@ -14,8 +14,8 @@ struct yk_number_rule {
 };
 
 // Integers have at most 18 digits.  Other numbers have fraction and exponent without bounds, only a
-// fraction with bounds, and never overflow an f64.  EUNSUPPORTED with *why, not reported; ERANGE: beyond a
-// limit, not reported; ENOMEM.
+// fraction with bounds, and never overflow an f64.  EUNSUPPORTED with *why, not reported; ERANGE:
+// beyond a limit, not reported; ENOMEM.
 int yk_number_compile(struct yk_dfa *, const struct yk_number_rule *, uint32_t *start,
 		      const char **why);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A pattern is parsed to a tree, the tree becomes a nondeterministic automaton over bytes, and that a
-// deterministic one.  A character is a list of intervals of bytes, its UTF-8 or its escape in JSON.
+// A pattern is parsed to a tree, the tree becomes a nondeterministic automaton over bytes, and that
+// a deterministic one.  A character is a list of intervals of bytes, its UTF-8 or its escape in
+// JSON.
 #include "config.h"
 
 #include <stdlib.h>
@@ -450,8 +451,9 @@ static size_t encode(uint32_t c, uint8_t *to)
 	return n;
 }
 
-// The UTF-8 of an interval of characters without surrogates.  It is divided until first and last character
-// have equally many bytes, and all after the first byte in which they differ take all values (R. Cox, RE2).
+// The UTF-8 of an interval of characters without surrogates.  It is divided until first and last
+// character have equally many bytes, and all after the first byte in which they differ take all
+// values (R. Cox, RE2).
 static int emit_utf8(struct pattern *p, uint32_t lo, uint32_t hi, uint32_t from, uint32_t to)
 {
 	static const uint32_t last[] = { 0x7f, 0x7ff, 0xffff };
@@ -483,8 +485,8 @@ static int emit_utf8(struct pattern *p, uint32_t lo, uint32_t hi, uint32_t from,
 	return 0;
 }
 
-// A character that JSON demands to escape, by its short escape if it has one.  The others of a class share
-// the beginning of their escapes.
+// A character that JSON demands to escape, by its short escape if it has one.  The others of a
+// class share the beginning of their escapes.
 static int emit_escape(struct pattern *p, uint32_t c, uint32_t from, uint32_t to)
 {
 	static const char with[] = "\b\f\n\r\t\"\\", names[] = "bfnrt\"\\",

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs and their analysis: which instructions lead to a value at all, and with how deep a stack.
+// Programs and their analysis: which instructions lead to a value at all, and with how deep a
+// stack.
 #include "config.h"
 
 #include <stdlib.h>
@@ -89,7 +90,8 @@ static uint32_t need(const struct yk_program *p, const struct yk_instr *x)
 	return called > next ? called : next;
 }
 
-// The instructions that depend on each one: those of i are user[first[i]] .. user[first[i + 1] - 1].
+// The instructions that depend on each one: those of i are user[first[i]] .. user[first[i + 1] -
+// 1].
 static int find_users(const struct yk_program *p, uint32_t **first, uint32_t **user)
 {
 	size_t sum = 0;
@@ -111,8 +113,8 @@ static int find_users(const struct yk_program *p, uint32_t **first, uint32_t **u
 	return 0;
 }
 
-// Needs become known in ascending order (D. Knuth, A generalization of Dijkstra's algorithm, 1977): an
-// instruction needs at least as much as what it depends on.
+// Needs become known in ascending order (D. Knuth, A generalization of Dijkstra's algorithm, 1977):
+// an instruction needs at least as much as what it depends on.
 int yk_program_measure(struct yk_program *p)
 {
 	uint32_t *first = NULL, *user = NULL, bucket[YK_STACK_MAX + 1];
@@ -138,7 +140,8 @@ int yk_program_measure(struct yk_program *p)
 				const uint32_t n = need(p, x);
 				if (n > YK_STACK_MAX || n >= x->need)
 					continue;
-				// All of its inputs that are not infinite are final, so that it enters a list only once.
+				// All of its inputs that are not infinite are final, so that it
+				// enters a list only once.
 				x->need = (uint16_t)n;
 				chain[user[i]] = bucket[n];
 				bucket[n] = user[i] + 1;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The program that a schema is compiled to: a pushdown automaton.  A thread of it has an instruction, a
-// number and a stack of such pairs; only RUN consumes bytes.
+// The program that a schema is compiled to: a pushdown automaton.  A thread of it has an
+// instruction, a number and a stack of such pairs; only RUN consumes bytes.
 #ifndef YK_SCHEMA_PROGRAM_H
 #define YK_SCHEMA_PROGRAM_H
 
@@ -9,10 +9,11 @@
 enum yk_schema_op {
 	YK_OP_END,    // the value is complete
 	YK_OP_RETURN, // pops
-	YK_OP_RUN, // runs the automaton that begins at `start`, then goes to `next`; with `min` it is of strings
-	// of up to `max` characters
+	YK_OP_RUN,    // runs the automaton that begins at `start`, then goes to `next`; with `min`
+		      // it is of strings of up to `max` characters
 	YK_OP_CALL,   // pushes `next` and goes to `target`
-	YK_OP_CHOICE, // goes to each of the `choices` targets from `first` on; none: no value exists
+	YK_OP_CHOICE, // goes to each of the `choices` targets from `first` on; none: no value
+		      // exists
 	YK_OP_LOOP,   // calls `target` min .. max times, then goes to `next`; the number counts
 };
 
@@ -37,8 +38,8 @@ struct yk_instr {
 	};
 	uint32_t choices;
 	uint32_t min, max;
-	uint16_t
-		need; // frames that it and what follows in its rule push at least; YK_NO_VALUE: no value exists
+	uint16_t need; // frames that it and what follows in its rule push at least; YK_NO_VALUE: no
+		       // value exists
 };
 
 struct yk_program {

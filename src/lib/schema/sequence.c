@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Grammars and their sequences.  All sequences of a grammar share its table of states and its cache of
-// masks, which a lock protects.  The table is emptied but for the states of sequences when it grows large.
+// Grammars and their sequences.  All sequences of a grammar share its table of states and its cache
+// of masks, which a lock protects.  The table is emptied but for the states of sequences when it
+// grows large.
 #include "config.h"
 
 #include <pthread.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Threads are frames: an instruction, a number and a parent.  Equal frames are stored once, so that a
-// state is the sorted list of its threads.
+// Threads are frames: an instruction, a number and a parent.  Equal frames are stored once, so that
+// a state is the sorted list of its threads.
 #include "config.h"
 
 #include <stdlib.h>
@@ -175,8 +175,8 @@ static int add_thread(struct yk_states *s, uint32_t f, size_t from)
 	return e;
 }
 
-// A thread of RUN has a number, with the automaton's state: it stays, if there is a next byte, and goes on, if the
-// automaton accepts.
+// A thread of RUN has a number, with the automaton's state: it stays, if there is a next byte, and
+// goes on, if the automaton accepts.
 static int run(struct yk_states *s, uint32_t op, uint32_t number, uint32_t parent, size_t from)
 {
 	const struct yk_dfa_state *x = &s->p->dfa.state[yk_run_state(number)];
@@ -235,8 +235,8 @@ static int choose(struct yk_states *s, struct yk_frame f)
 	return e;
 }
 
-// Follows the listed frames until each thread waits for a byte.  A frame of RUN has the number 0 before it
-// begins.
+// Follows the listed frames until each thread waits for a byte.  A frame of RUN has the number 0
+// before it begins.
 static int settle(struct yk_states *s, size_t from)
 {
 	int e = 0;

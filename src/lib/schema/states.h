@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs a program on bytes.  The set of its threads after a text is a state; states and the steps between
-// them are found when they are needed, and kept.  Stacks share their frames.
+// Runs a program on bytes.  The set of its threads after a text is a state; states and the steps
+// between them are found when they are needed, and kept.  Stacks share their frames.
 #ifndef YK_SCHEMA_STATES_H
 #define YK_SCHEMA_STATES_H
 
@@ -56,8 +56,8 @@ static inline int yk_states_step(struct yk_states *s, uint32_t state, uint8_t by
 	*to = s->step[state * (size_t)s->classes + class];
 	return *to ? 0 : yk_states_find(s, state, class, to);
 }
-// The state after any character that a JSON string does not escape, if it is the same for all of them, also
-// YK_STATE_DEAD; YK_STATE_UNKNOWN: it is not.  Errors as yk_states_find.
+// The state after any character that a JSON string does not escape, if it is the same for all of
+// them, also YK_STATE_DEAD; YK_STATE_UNKNOWN: it is not.  Errors as yk_states_find.
 int yk_states_plain(struct yk_states *, uint32_t state, uint32_t *to);
 // Does a JSON string have this byte of UTF-8 as it is?
 static inline bool yk_plain_byte(uint8_t c)

@@ -5,7 +5,8 @@
 #include "base/error.h"
 #include "template/functions.h"
 
-static struct yk_v_value list_index(struct yk_render *r, struct yk_v_value v, const struct yk_args *a)
+static struct yk_v_value list_index(struct yk_render *r, struct yk_v_value v,
+				    const struct yk_args *a)
 {
 	for (size_t i = 0; i < v.list->n && !r->failed; i++)
 		if (yk_v_equal(r, v.list->v[i], a->v[0]))
@@ -13,7 +14,8 @@ static struct yk_v_value list_index(struct yk_render *r, struct yk_v_value v, co
 	return yk_render_fail(r, YOKE_EFORMAT, "index: the value does not occur");
 }
 
-static struct yk_v_value list_count(struct yk_render *r, struct yk_v_value v, const struct yk_args *a)
+static struct yk_v_value list_count(struct yk_render *r, struct yk_v_value v,
+				    const struct yk_args *a)
 {
 	int64_t n = 0;
 	for (size_t i = 0; i < v.list->n && !r->failed; i++)
@@ -21,7 +23,8 @@ static struct yk_v_value list_count(struct yk_render *r, struct yk_v_value v, co
 	return yk_v_int(n);
 }
 
-static struct yk_v_value list_copy(struct yk_render *r, struct yk_v_value v, const struct yk_args *a)
+static struct yk_v_value list_copy(struct yk_render *r, struct yk_v_value v,
+				   const struct yk_args *a)
 {
 	(void)a;
 	(void)r;
@@ -51,26 +54,31 @@ static struct yk_v_value view(struct yk_render *r, struct yk_v_value v, const ch
 	return list;
 }
 
-static struct yk_v_value dict_keys(struct yk_render *r, struct yk_v_value v, const struct yk_args *a)
+static struct yk_v_value dict_keys(struct yk_render *r, struct yk_v_value v,
+				   const struct yk_args *a)
 {
 	(void)a;
 	return view(r, v, "dict_keys");
 }
 
-static struct yk_v_value dict_values(struct yk_render *r, struct yk_v_value v, const struct yk_args *a)
+static struct yk_v_value dict_values(struct yk_render *r, struct yk_v_value v,
+				     const struct yk_args *a)
 {
 	(void)a;
 	return view(r, v, "dict_values");
 }
 
-static struct yk_v_value dict_items(struct yk_render *r, struct yk_v_value v, const struct yk_args *a)
+static struct yk_v_value dict_items(struct yk_render *r, struct yk_v_value v,
+				    const struct yk_args *a)
 {
 	(void)a;
 	return view(r, v, "dict_items");
 }
 
-// Methods without a function change their object, which the sandbox does not allow: they are undefined.
-const struct yk_function *yk_container_method_find(enum yk_value_kind kind, const char *name, size_t n)
+// Methods without a function change their object, which the sandbox does not allow: they are
+// undefined.
+const struct yk_function *yk_container_method_find(enum yk_value_kind kind, const char *name,
+						   size_t n)
 {
 	static const struct yk_function of_lists[] = {
 		{ "index", "value!", list_index },

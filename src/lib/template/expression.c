@@ -8,7 +8,8 @@
 static struct yk_syntax_node *unary(struct yk_parser *, bool with_filter);
 
 // Comma-separated elements up to a closing bracket, which is consumed.
-static struct yk_syntax_node *elements(struct yk_parser *p, enum yk_node_kind kind, enum yk_sign close)
+static struct yk_syntax_node *elements(struct yk_parser *p, enum yk_node_kind kind,
+				       enum yk_sign close)
 {
 	struct yk_syntax_node *n = node(p, kind, NULL, NULL), **end = n ? &n->list : NULL;
 	for (bool first = true; !p->r->failed && !sign_is(p->at, close); first = false) {
@@ -19,7 +20,8 @@ static struct yk_syntax_node *elements(struct yk_parser *p, enum yk_node_kind ki
 		struct yk_syntax_node *x = yk_parse_expression(p, true);
 		if (kind == YK_N_DICT) {
 			expect_sign(p, YK_COLON, "a colon is missing in a dict");
-			x = node(p, YK_N_PAIR, x, p->r->failed ? NULL : yk_parse_expression(p, true));
+			x = node(p, YK_N_PAIR, x,
+				 p->r->failed ? NULL : yk_parse_expression(p, true));
 		}
 		end = append(end, x);
 	}

@@ -175,7 +175,8 @@ static void put_float(struct yk_render *r, const struct spec *s, double d, struc
 	} else {
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
-		const int length = yk_asprintf(&text, form, s->precision < 0 ? 6 : s->precision, fabs(d));
+		const int length =
+			yk_asprintf(&text, form, s->precision < 0 ? 6 : s->precision, fabs(d));
 #pragma GCC diagnostic pop
 		if (length < 0)
 			yk_render_fail(r, YOKE_ENOMEM, "no memory for a number");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Filters, tests, methods and global functions: tables by name.  Their arguments are bound to parameters
-// before the call.
+// Filters, tests, methods and global functions: tables by name.  Their arguments are bound to
+// parameters before the call.
 #ifndef YK_TEMPLATE_FUNCTIONS_H
 #define YK_TEMPLATE_FUNCTIONS_H
 
@@ -16,8 +16,8 @@ typedef struct yk_v_value yk_function_call_fn(struct yk_render *, struct yk_v_va
 					    const struct yk_args *);
 struct yk_function {
 	const char *name;
-	// Names separated by blanks; "!" after one that must be given.  The function gets as many values,
-	// ABSENT where none is given.  NULL: it gets the arguments as they are.
+	// Names separated by blanks; "!" after one that must be given.  The function gets as many
+	// values, ABSENT where none is given.  NULL: it gets the arguments as they are.
 	const char *parameters;
 	yk_function_call_fn *call;
 };
@@ -27,7 +27,8 @@ const struct yk_function *yk_filter_find(const struct yk_chars *name);
 const struct yk_function *yk_sequence_filter_find(const struct yk_chars *name); // sequences.c
 const struct yk_function *yk_test_find(const struct yk_chars *name);
 const struct yk_function *yk_method_find(enum yk_value_kind, const char *name, size_t n);
-const struct yk_function *yk_container_method_find(enum yk_value_kind, const char *name, size_t n); // containers.c
+// containers.c
+const struct yk_function *yk_container_method_find(enum yk_value_kind, const char *name, size_t n);
 const struct yk_function *yk_global_find(const struct yk_chars *name);
 const struct yk_function *yk_function_in(const struct yk_function *table, size_t count,
 					 const char *name, size_t n);
@@ -58,6 +59,7 @@ bool yk_v_is_case(const struct yk_chars *, bool upper); // str.isupper, str.islo
 // Attributes, items and operators of expressions (eval.c).
 struct yk_v_value yk_v_attr(struct yk_render *, struct yk_v_value of, const char *name, size_t n);
 struct yk_v_value yk_v_item(struct yk_render *, struct yk_v_value of, struct yk_v_value key);
-struct yk_v_value yk_v_binary(struct yk_render *, enum yk_sign, struct yk_v_value, struct yk_v_value);
+struct yk_v_value yk_v_binary(struct yk_render *, enum yk_sign, struct yk_v_value,
+			      struct yk_v_value);
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Divides a template into text and the lexemes of its tags.  White space around tags follows jinja2 with
-// trim_blocks and lstrip_blocks: the end of line after a block or comment and the blanks before it on its line
-// are removed; `-` removes all white space on its side, `+` none.
+// Divides a template into text and the lexemes of its tags.  White space around tags follows jinja2
+// with trim_blocks and lstrip_blocks: the end of line after a block or comment and the blanks
+// before it on its line are removed; `-` removes all white space on its side, `+` none.
 #include "config.h"
 
 #include <stdlib.h>
@@ -69,7 +69,8 @@ static size_t after_space(const struct lexer *x, size_t at)
 	return at;
 }
 
-// Position after the end `end` of a tag, with its sign and the white space that it removes; 0: no end here.
+// Position after the end `end` of a tag, with its sign and the white space that it removes; 0: no
+// end here.
 static size_t after_end(const struct lexer *x, size_t at, const char *end, bool trim)
 {
 	if (looking(x, at, "-") && looking(x, at + 1, end))

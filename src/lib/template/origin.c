@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Origin of the bytes of a text: which of them come from messages.  Every function that copies or
-// transforms strings keeps it, so that special tokens in a message can be distinguished from the template's.
+// transforms strings keeps it, so that special tokens in a message can be distinguished from the
+// template's.
 #include "config.h"
 
 #include <stdlib.h>

@@ -149,7 +149,8 @@ static struct yk_syntax_node *with(struct yk_parser *p)
 			expect_sign(p, YK_COMMA, "a comma is missing");
 		struct yk_syntax_node *to = p->r->failed ? NULL : target(p, false, NULL);
 		expect_sign(p, YK_ASSIGN, "'=' is missing");
-		end = append(end, node(p, YK_N_SET, to, p->r->failed ? NULL : yk_parse_expression(p, true)));
+		end = append(end, node(p, YK_N_SET, to,
+				       p->r->failed ? NULL : yk_parse_expression(p, true)));
 	}
 	return body(p, n, "endwith");
 }
@@ -160,8 +161,8 @@ static struct yk_syntax_node *print(struct yk_parser *p)
 	while (!p->r->failed && p->at->kind != YK_L_BLOCK_END) {
 		if (list)
 			expect_sign(p, YK_COMMA, "a comma is missing");
-		end = append(end,
-			     node(p, YK_N_OUTPUT, p->r->failed ? NULL : yk_parse_expression(p, true), NULL));
+		end = append(end, node(p, YK_N_OUTPUT,
+				       p->r->failed ? NULL : yk_parse_expression(p, true), NULL));
 	}
 	struct yk_syntax_node *n = node(p, YK_N_SCOPE, NULL, NULL);
 	if (n)
@@ -226,7 +227,8 @@ static struct yk_syntax_node *statements(struct yk_parser *p, const char *end1, 
 			if (n)
 				n->kind = YK_N_DATA;
 		} else if (l->kind == YK_L_OUTPUT) {
-			n = node(p, YK_N_OUTPUT, yk_parse_tuple(p, false, false, true, NULL, false), NULL);
+			n = node(p, YK_N_OUTPUT, yk_parse_tuple(p, false, false, true, NULL, false),
+				 NULL);
 			expect(p, YK_L_OUTPUT_END, "an expression is longer than expected");
 		} else if (l->kind == YK_L_BLOCK) {
 			if ((end1 && name_is(p->at, end1)) || (end2 && name_is(p->at, end2)) ||

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Declarations for the parsers of expressions and of statements: the position in the lexemes, and constructors of nodes.
+// Declarations for the parsers of expressions and of statements: the position in the lexemes, and
+// constructors of nodes.
 #ifndef YK_TEMPLATE_PARSER_H
 #define YK_TEMPLATE_PARSER_H
 
@@ -97,8 +98,9 @@ static inline struct yk_syntax_node *named(struct yk_parser *p, enum yk_node_kin
 	return n;
 }
 
-static inline struct yk_syntax_node *signed_node(struct yk_parser *p, enum yk_node_kind kind, enum yk_sign s,
-					  struct yk_syntax_node *a, struct yk_syntax_node *b)
+static inline struct yk_syntax_node *signed_node(struct yk_parser *p, enum yk_node_kind kind,
+						 enum yk_sign s, struct yk_syntax_node *a,
+						 struct yk_syntax_node *b)
 {
 	struct yk_syntax_node *n = node(p, kind, a, b);
 	if (n)
@@ -117,10 +119,11 @@ static inline struct yk_syntax_node **append(struct yk_syntax_node **end, struct
 
 // with_cond: `a if b else c` is allowed.
 struct yk_syntax_node *yk_parse_expression(struct yk_parser *, bool with_cond);
-// One expression, or several with commas between them as a tuple.  simple: names and constants only; member: also
-// attributes of names, as targets; stop: a name that ends it, or NULL; parentheses: it is in them, so it may be empty.
-struct yk_syntax_node *yk_parse_tuple(struct yk_parser *, bool simple, bool member, bool with_cond, const char *stop,
-				      bool parentheses);
+// One expression, or several with commas between them as a tuple.  simple: names and constants
+// only; member: also attributes of names, as targets; stop: a name that ends it, or NULL;
+// parentheses: it is in them, so it may be empty.
+struct yk_syntax_node *yk_parse_tuple(struct yk_parser *, bool simple, bool member, bool with_cond,
+				      const char *stop, bool parentheses);
 struct yk_syntax_node *yk_parse_filter(struct yk_parser *, struct yk_syntax_node *of);
 struct yk_syntax_node *yk_parse_constant(struct yk_parser *, struct yk_v_value);
 

@@ -11,8 +11,8 @@
 // ---- attributes of elements ----
 
 // "a.b.0": attributes and items one after another; `otherwise` for an undefined one.
-static struct yk_v_value attribute_of(struct yk_render *r, struct yk_v_value v, struct yk_v_value path,
-				    struct yk_v_value otherwise)
+static struct yk_v_value attribute_of(struct yk_render *r, struct yk_v_value v,
+				      struct yk_v_value path, struct yk_v_value otherwise)
 {
 	if (path.kind != YK_V_STRING) {
 		v = yk_v_item(r, v, path);
@@ -86,8 +86,8 @@ static void sort_pairs(struct yk_render *r, struct yk_v_pair *p, size_t n, bool 
 		memcpy(p, from, n * sizeof *p);
 }
 
-static struct yk_v_pair *keyed(struct yk_render *r, const struct yk_items *l, struct yk_v_value path,
-			     bool sensitive)
+static struct yk_v_pair *keyed(struct yk_render *r, const struct yk_items *l,
+			       struct yk_v_value path, bool sensitive)
 {
 	struct yk_v_pair *p = l ? yk_render_alloc(r, l->n * sizeof *p + 1) : NULL;
 	for (size_t i = 0; p && i < l->n && !r->failed; i++)
@@ -241,15 +241,15 @@ static struct yk_v_value map(struct yk_render *r, struct yk_v_value v, const str
 	const struct yk_items *l = yk_v_iterate(r, v);
 	struct yk_v_value list = yk_v_list(r, YK_V_ITERATOR, 0);
 	for (size_t i = 0; l && i < l->n && !r->failed; i++)
-		yk_v_append(
-			r, list,
-			path ? attribute_of(r, l->v[i], *path, otherwise ? *otherwise : yk_v_absent()) :
-			       yk_function_call(r, f, l->v[i], &rest));
+		yk_v_append(r, list,
+			    path ? attribute_of(r, l->v[i], *path,
+						otherwise ? *otherwise : yk_v_absent()) :
+				   yk_function_call(r, f, l->v[i], &rest));
 	return list;
 }
 
-static struct yk_v_value select_where(struct yk_render *r, struct yk_v_value v, const struct yk_args *a,
-				    bool by_attribute, bool keep)
+static struct yk_v_value select_where(struct yk_render *r, struct yk_v_value v,
+				      const struct yk_args *a, bool by_attribute, bool keep)
 {
 	const size_t off = by_attribute;
 	const bool tested = a->n > off;
@@ -275,7 +275,8 @@ static struct yk_v_value select_where(struct yk_render *r, struct yk_v_value v, 
 	return list;
 }
 
-static struct yk_v_value select_items(struct yk_render *r, struct yk_v_value v, const struct yk_args *a)
+static struct yk_v_value select_items(struct yk_render *r, struct yk_v_value v,
+				      const struct yk_args *a)
 {
 	return select_where(r, v, a, false, true);
 }
@@ -285,12 +286,14 @@ static struct yk_v_value reject(struct yk_render *r, struct yk_v_value v, const 
 	return select_where(r, v, a, false, false);
 }
 
-static struct yk_v_value selectattr(struct yk_render *r, struct yk_v_value v, const struct yk_args *a)
+static struct yk_v_value selectattr(struct yk_render *r, struct yk_v_value v,
+				    const struct yk_args *a)
 {
 	return select_where(r, v, a, true, true);
 }
 
-static struct yk_v_value rejectattr(struct yk_render *r, struct yk_v_value v, const struct yk_args *a)
+static struct yk_v_value rejectattr(struct yk_render *r, struct yk_v_value v,
+				    const struct yk_args *a)
 {
 	return select_where(r, v, a, true, false);
 }
@@ -376,7 +379,8 @@ static struct yk_v_value join(struct yk_render *r, struct yk_v_value v, const st
 		if (i && yk_v_is_present(a->v[0]))
 			yk_v_str(r, a->v[0], &to);
 		yk_v_str(r,
-			 path.kind == YK_V_NONE ? l->v[i] : attribute_of(r, l->v[i], path, yk_v_absent()),
+			 path.kind == YK_V_NONE ? l->v[i] :
+						  attribute_of(r, l->v[i], path, yk_v_absent()),
 			 &to);
 		if ((int64_t)to.s.n > YK_RENDER_MEMORY)
 			yk_render_fail(r, YOKE_ERANGE, "join makes more than %lld MiB",

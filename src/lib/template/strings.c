@@ -75,7 +75,8 @@ static struct yk_v_value lower(struct yk_render *r, struct yk_v_value v, const s
 	return yk_v_case(r, v.s, YK_LOWER);
 }
 
-static struct yk_v_value capitalize(struct yk_render *r, struct yk_v_value v, const struct yk_args *a)
+static struct yk_v_value capitalize(struct yk_render *r, struct yk_v_value v,
+				    const struct yk_args *a)
 {
 	(void)a;
 	return yk_v_case(r, v.s, YK_CAPITAL);
@@ -128,14 +129,16 @@ ALL(isalpha_all, is_alphabetic)
 ALL(isalnum_all, is_alphanumeric)
 ALL(isspace_all, yk_py_space)
 
-static struct yk_v_value isupper_all(struct yk_render *r, struct yk_v_value v, const struct yk_args *a)
+static struct yk_v_value isupper_all(struct yk_render *r, struct yk_v_value v,
+				     const struct yk_args *a)
 {
 	(void)a;
 	(void)r;
 	return yk_v_bool(yk_v_is_case(v.s, true));
 }
 
-static struct yk_v_value islower_all(struct yk_render *r, struct yk_v_value v, const struct yk_args *a)
+static struct yk_v_value islower_all(struct yk_render *r, struct yk_v_value v,
+				     const struct yk_args *a)
 {
 	(void)a;
 	(void)r;
@@ -144,8 +147,8 @@ static struct yk_v_value islower_all(struct yk_render *r, struct yk_v_value v, c
 
 // ---- ends ----
 
-static struct yk_v_value strip_sides(struct yk_render *r, struct yk_v_value v, const struct yk_args *a,
-				   bool left, bool right)
+static struct yk_v_value strip_sides(struct yk_render *r, struct yk_v_value v,
+				     const struct yk_args *a, bool left, bool right)
 {
 	const struct yk_chars *set = yk_arg_chars(r, a, 0);
 	size_t from, to;
@@ -207,7 +210,8 @@ static struct yk_v_value with_end(struct yk_render *r, struct yk_v_value v, cons
 		yk_v_type(what));
 }
 
-static struct yk_v_value startswith(struct yk_render *r, struct yk_v_value v, const struct yk_args *a)
+static struct yk_v_value startswith(struct yk_render *r, struct yk_v_value v,
+				    const struct yk_args *a)
 {
 	return with_end(r, v, a, starts);
 }
@@ -217,13 +221,15 @@ static struct yk_v_value endswith(struct yk_render *r, struct yk_v_value v, cons
 	return with_end(r, v, a, ends);
 }
 
-static struct yk_v_value removeprefix(struct yk_render *r, struct yk_v_value v, const struct yk_args *a)
+static struct yk_v_value removeprefix(struct yk_render *r, struct yk_v_value v,
+				      const struct yk_args *a)
 {
 	const struct yk_chars *c = yk_arg_chars(r, a, 0);
 	return c && starts(v.s, c) ? yk_v_substring(r, v.s, v.s->s + c->n, v.s->n - c->n) : v;
 }
 
-static struct yk_v_value removesuffix(struct yk_render *r, struct yk_v_value v, const struct yk_args *a)
+static struct yk_v_value removesuffix(struct yk_render *r, struct yk_v_value v,
+				      const struct yk_args *a)
 {
 	const struct yk_chars *c = yk_arg_chars(r, a, 0);
 	return c && ends(v.s, c) ? yk_v_substring(r, v.s, v.s->s, v.s->n - c->n) : v;
@@ -249,8 +255,8 @@ static struct yk_v_value padded(struct yk_render *r, const struct yk_chars *c, i
 }
 
 // align: < > ^ as in formats, or c as str.center
-static struct yk_v_value justified(struct yk_render *r, struct yk_v_value v, const struct yk_args *a,
-				 char align)
+static struct yk_v_value justified(struct yk_render *r, struct yk_v_value v,
+				   const struct yk_args *a, char align)
 {
 	const int64_t width = yk_arg_int(r, a, 0, 0), n = (int64_t)v.s->chars, more = width - n;
 	static const struct yk_chars blank = { " ", 1, 1, NULL };
@@ -289,8 +295,9 @@ static struct yk_v_value zfill(struct yk_render *r, struct yk_v_value v, const s
 	const size_t sign = v.s->n && (v.s->s[0] == '-' || v.s->s[0] == '+');
 	const struct yk_v_value rest = yk_v_substring(r, v.s, v.s->s + sign, v.s->n - sign);
 	struct yk_v_value zeros = r->failed ? rest : padded(r, rest.s, more, 0, &zero);
-	return sign && !r->failed ? yk_v_binary(r, YK_ADD, yk_v_substring(r, v.s, v.s->s, 1), zeros) :
-				    zeros;
+	return sign && !r->failed ?
+		       yk_v_binary(r, YK_ADD, yk_v_substring(r, v.s, v.s->s, 1), zeros) :
+		       zeros;
 }
 
 // ---- search ----
@@ -345,7 +352,8 @@ static const char *last_hit(const char *from, const char *end, const struct yk_c
 }
 
 // Character index of an occurrence between characters a->v[1] and a->v[2]; -1: none.
-static int64_t position(struct yk_render *r, struct yk_v_value v, const struct yk_args *a, bool last)
+static int64_t position(struct yk_render *r, struct yk_v_value v, const struct yk_args *a,
+			bool last)
 {
 	const struct yk_chars *what = yk_arg_chars(r, a, 0);
 	int64_t n = (int64_t)v.s->chars, from = yk_arg_int(r, a, 1, 0), to = yk_arg_int(r, a, 2, n),
@@ -385,7 +393,8 @@ static struct yk_v_value index_in(struct yk_render *r, struct yk_v_value v, cons
 	return found(r, position(r, v, a, false));
 }
 
-static struct yk_v_value rindex_in(struct yk_render *r, struct yk_v_value v, const struct yk_args *a)
+static struct yk_v_value rindex_in(struct yk_render *r, struct yk_v_value v,
+				   const struct yk_args *a)
 {
 	return found(r, position(r, v, a, true));
 }
@@ -532,7 +541,8 @@ static bool ends_line(uint32_t c)
 	       c == 0x2029;
 }
 
-static struct yk_v_value splitlines(struct yk_render *r, struct yk_v_value v, const struct yk_args *a)
+static struct yk_v_value splitlines(struct yk_render *r, struct yk_v_value v,
+				    const struct yk_args *a)
 {
 	struct yk_v_value list = yk_v_list(r, YK_V_LIST, 0);
 	const bool keep = yk_arg_truth(a, 0, false);
@@ -549,8 +559,8 @@ static struct yk_v_value splitlines(struct yk_render *r, struct yk_v_value v, co
 	return list;
 }
 
-static struct yk_v_value partition_at(struct yk_render *r, struct yk_v_value v, const struct yk_args *a,
-				    bool last)
+static struct yk_v_value partition_at(struct yk_render *r, struct yk_v_value v,
+				      const struct yk_args *a, bool last)
 {
 	const struct yk_chars *by = yk_arg_chars(r, a, 0);
 	const char *s = v.s->s, *end = s + v.s->n;
@@ -568,12 +578,14 @@ static struct yk_v_value partition_at(struct yk_render *r, struct yk_v_value v, 
 	return list;
 }
 
-static struct yk_v_value partition(struct yk_render *r, struct yk_v_value v, const struct yk_args *a)
+static struct yk_v_value partition(struct yk_render *r, struct yk_v_value v,
+				   const struct yk_args *a)
 {
 	return partition_at(r, v, a, false);
 }
 
-static struct yk_v_value rpartition(struct yk_render *r, struct yk_v_value v, const struct yk_args *a)
+static struct yk_v_value rpartition(struct yk_render *r, struct yk_v_value v,
+				    const struct yk_args *a)
 {
 	return partition_at(r, v, a, true);
 }
@@ -598,7 +610,8 @@ static struct yk_v_value format(struct yk_render *r, struct yk_v_value v, const 
 	return yk_format_braces(r, v.s, a);
 }
 
-static struct yk_v_value format_map(struct yk_render *r, struct yk_v_value v, const struct yk_args *a)
+static struct yk_v_value format_map(struct yk_render *r, struct yk_v_value v,
+				    const struct yk_args *a)
 {
 	if (a->v[0].kind != YK_V_DICT)
 		return yk_render_fail(r, YOKE_EFORMAT, "format_map needs a dict, not '%s'",
@@ -650,5 +663,6 @@ const struct yk_function *yk_method_find(enum yk_value_kind kind, const char *na
 		{ "isupper", "", isupper_all },
 		{ "islower", "", islower_all },
 	};
-	return kind == YK_V_STRING ? YK_FUNCTION_IN(of_strings, name, n) : yk_container_method_find(kind, name, n);
+	return kind == YK_V_STRING ? YK_FUNCTION_IN(of_strings, name, n) :
+				     yk_container_method_find(kind, name, n);
 }

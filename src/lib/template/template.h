@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chat templates for the library itself: messages as JSON trees, and which of the text the assistant wrote.
+// Chat templates for the library itself: messages as JSON trees, and which of the text the
+// assistant wrote.
 #ifndef YK_CHAT_TEMPLATE_H
 #define YK_CHAT_TEMPLATE_H
 

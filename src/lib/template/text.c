@@ -17,7 +17,8 @@ static void add_to(struct yk_string *to, const char *s)
 	yk_string_add(to, s, strlen(s));
 }
 
-// The shortest decimal digits that read back as the same number; an exponent below 1e-4 and from 1e16 on.
+// The shortest decimal digits that read back as the same number; an exponent below 1e-4 and from
+// 1e16 on.
 void yk_float_repr(double d, struct yk_string *to)
 {
 	char s[40], digits[40];

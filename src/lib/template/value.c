@@ -196,8 +196,8 @@ struct yk_v_value yk_v_json(struct yk_render *r, const json_t *j, int64_t origin
 	return v;
 }
 
-// Roles become parts of tags in many templates, as in "<|" + role + "|>", so that a role that is a plain
-// word counts as the template's.
+// Roles become parts of tags in many templates, as in "<|" + role + "|>", so that a role that is a
+// plain word counts as the template's.
 struct yk_v_value yk_v_messages(struct yk_render *r, const json_t *j)
 {
 	struct yk_v_value list = yk_v_list(r, YK_V_LIST, json_array_size(j));

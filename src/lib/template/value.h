@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values of templates, with the semantics of Python: none, booleans, integers, floats, strings, lists, tuples,
-// dicts, and what templates call.  Values are never changed after they are made, except namespaces, and live
-// as long as their arena.
+// Values of templates, with the semantics of Python: none, booleans, integers, floats, strings,
+// lists, tuples, dicts, and what templates call.  Values are never changed after they are made,
+// except namespaces, and live as long as their arena.
 #ifndef YK_TEMPLATE_VALUE_H
 #define YK_TEMPLATE_VALUE_H
 
@@ -89,8 +89,8 @@ struct yk_v_buffer {
 
 // Appends n bytes at s, which lie in `of`; of NULL: they are the template's.
 void yk_text_add(struct yk_v_buffer *, const struct yk_chars *of, const char *s, size_t n);
-// The bytes from `begin` on were made from the character at `at` of `of`, or from all of it if `at` is
-// NULL: then they come from a message if anything in `of` does.
+// The bytes from `begin` on were made from the character at `at` of `of`, or from all of it if `at`
+// is NULL: then they come from a message if anything in `of` does.
 void yk_text_derive(struct yk_v_buffer *, size_t begin, const struct yk_chars *of, const char *at);
 void yk_text_fini(struct yk_v_buffer *);
 
@@ -202,7 +202,8 @@ void yk_chars_mark(struct yk_render *, struct yk_v_value, const struct yoke_text
 struct yk_v_value yk_v_list(struct yk_render *, enum yk_value_kind, size_t room);
 void yk_v_append(struct yk_render *, struct yk_v_value list, struct yk_v_value);
 struct yk_v_value yk_v_dict(struct yk_render *);
-// origin: the index of the message, -1: another text that is not the template's, YK_NO_ORIGIN: the template's.
+// origin: the index of the message, -1: another text that is not the template's, YK_NO_ORIGIN: the
+// template's.
 enum { YK_NO_ORIGIN = -2 };
 struct yk_v_value yk_v_json(struct yk_render *, const json_t *, int64_t origin);
 struct yk_v_value yk_v_messages(struct yk_render *, const json_t *);

@@ -91,8 +91,8 @@ static bool begins(const struct yk_stops *s, const char *text, size_t bytes)
 	return any;
 }
 
-// The tail is always the longest end of the text that begins a stop text, so it contains the beginning of
-// every stop text that is still possible.
+// The tail is always the longest end of the text that begins a stop text, so it contains the
+// beginning of every stop text that is still possible.
 int yk_stops_pass(const struct yk_stops *s, struct yk_stop_tail *t, const char *text, size_t bytes,
 		  yk_stop_write_fn *write, void *arg)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Texts that end a generated text (stop=).  They are found in its bytes, wherever tokens begin, and neither
-// they nor a beginning of them is written.
+// Texts that end a generated text (stop=).  They are found in its bytes, wherever tokens begin, and
+// neither they nor a beginning of them is written.
 #ifndef YK_STOPS_H
 #define YK_STOPS_H
 
@@ -15,7 +15,8 @@ struct yk_stops { // zero-initialized: none
 	size_t bytes[YK_STOPS];
 };
 
-// The end of one text: bytes that begin a stop text, and are written once they have turned out not to be one.
+// The end of one text: bytes that begin a stop text, and are written once they have turned out not
+// to be one.
 struct yk_stop_tail { // zero-initialized
 	char *text;
 	size_t bytes, cap;
@@ -23,8 +24,8 @@ struct yk_stop_tail { // zero-initialized
 
 typedef int yk_stop_write_fn(void *arg, const char *text, size_t bytes);
 
-// Parses a comma-separated list with the escapes \n \t \\ and \,.  EINVAL: an empty text, an unknown escape,
-// or too many texts.
+// Parses a comma-separated list with the escapes \n \t \\ and \,.  EINVAL: an empty text, an
+// unknown escape, or too many texts.
 int yk_stops_parse(struct yk_stops *, const char *list);
 // EINVAL: it is empty, or the list is full.
 int yk_stops_add(struct yk_stops *, const char *text, size_t bytes);

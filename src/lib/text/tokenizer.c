@@ -131,11 +131,12 @@ static int32_t ids_size(const struct yk_tokenizer *t)
 static int ids_make(struct yk_tokenizer *t, int64_t size, const char *what)
 {
 	if (size < 1 || size > MAX_IDS)
-		return yk_fail(YOKE_EFORMAT, "%s: a vocabulary of %lld ids; there may be 1 to %d", what, (long long)size,
-			       MAX_IDS);
+		return yk_fail(YOKE_EFORMAT, "%s: a vocabulary of %lld ids; there may be 1 to %d",
+			       what, (long long)size, MAX_IDS);
 	t->id = calloc((size_t)size, sizeof *t->id);
 	if (!t->id)
-		return yk_fail(YOKE_ENOMEM, "out of memory for a tokenizer of %lld ids", (long long)size);
+		return yk_fail(YOKE_ENOMEM, "out of memory for a tokenizer of %lld ids",
+			       (long long)size);
 	for (int64_t i = 0; i < size; i++)
 		snprintf(t->id[i], sizeof *t->id, "%d", (int)i);
 	t->ids = (int32_t)size;
@@ -156,7 +157,10 @@ static int ids_next(const struct yk_tokenizer *t, const char **at, const char *e
 	if (c == end && c == first)
 		return 0;
 	if (c == first || n >= t->ids || (c < end && *c != ' ' && !(*c >= '\t' && *c <= '\r')))
-		return yk_fail(YOKE_EFORMAT, "the text is not numbers below %d between blanks, as tokenizer=ids needs", t->ids);
+		return yk_fail(
+			YOKE_EFORMAT,
+			"the text is not numbers below %d between blanks, as tokenizer=ids needs",
+			t->ids);
 	*id = (int32_t)n;
 	return 1;
 }
@@ -189,8 +193,9 @@ static int ids_load(struct yk_tokenizer *t, const json_t *o, const char *what)
 
 // ---- published: of a pretrained model ----
 
-int yk_tokenizer_ids_of(const struct yk_tokenizer *t, const char *text, size_t bytes, unsigned flags,
-			const struct yoke_text_span *plain, size_t spans, int32_t **to, size_t *count)
+int yk_tokenizer_ids_of(const struct yk_tokenizer *t, const char *text, size_t bytes,
+			unsigned flags, const struct yoke_text_span *plain, size_t spans,
+			int32_t **to, size_t *count)
 {
 	return yk_tokenizer_segments_of(t, text, bytes, flags, plain, spans, NULL, to, count);
 }
@@ -201,12 +206,15 @@ int yk_tokenizer_segments_of(const struct yk_tokenizer *t, const char *text, siz
 {
 	int32_t *ids;
 	size_t n;
-	int e = yk_tokenizer_encode_segments(t->published.tokenizer, text, bytes, flags, plain, spans, segments, &ids, &n);
+	int e = yk_tokenizer_encode_segments(t->published.tokenizer, text, bytes, flags, plain,
+					     spans, segments, &ids, &n);
 	if (e < 0)
 		return e;
 	for (size_t i = 0; i < n && e == 0; i++)
 		if (ids[i] >= t->ids)
-			e = yk_fail(YOKE_EINVAL, "the text has token %d, but the model knows only %d", (int)ids[i], (int)t->ids);
+			e = yk_fail(YOKE_EINVAL,
+				    "the text has token %d, but the model knows only %d",
+				    (int)ids[i], (int)t->ids);
 	if (e < 0) {
 		free(ids);
 		return e;
@@ -216,7 +224,8 @@ int yk_tokenizer_segments_of(const struct yk_tokenizer *t, const char *text, siz
 	return 0;
 }
 
-static int published_add(struct yk_tokenizer *t, unsigned flags, const char *text, size_t bytes, struct yk_tokens *to)
+static int published_add(struct yk_tokenizer *t, unsigned flags, const char *text, size_t bytes,
+			 struct yk_tokens *to)
 {
 	int32_t *ids;
 	size_t n;
@@ -230,7 +239,8 @@ static int published_add(struct yk_tokenizer *t, unsigned flags, const char *tex
 	return e;
 }
 
-static int published_encode(struct yk_tokenizer *t, const char *text, size_t bytes, struct yk_tokens *to)
+static int published_encode(struct yk_tokenizer *t, const char *text, size_t bytes,
+			    struct yk_tokens *to)
 {
 	return published_add(t, 0, text, bytes, to);
 }
@@ -262,7 +272,8 @@ static const char *published_decode(const struct yk_tokenizer *t, int32_t id, si
 }
 
 static const struct yk_tokenizer_kind published_kind = {
-	YK_TOKENIZER_PUBLISHED, "", -1, true, NULL, ids_size, published_encode, published_decode, NULL, NULL, NULL,
+	YK_TOKENIZER_PUBLISHED, "",   -1,   true, NULL, ids_size, published_encode,
+	published_decode,       NULL, NULL, NULL,
 };
 
 static struct yk_tokenizer *published_new(yoke_tokenizer *of, int32_t size, bool lent)
@@ -270,7 +281,11 @@ static struct yk_tokenizer *published_new(yoke_tokenizer *of, int32_t size, bool
 	struct yk_tokenizer *t = calloc(1, sizeof *t);
 	struct yk_decoded *decoded = calloc((size_t)size + 1, sizeof *decoded);
 	if (t && decoded) {
-		*t = (struct yk_tokenizer){ .kind = &published_kind, .ids = size, .published = { .tokenizer = of, .lent = lent, .decoded = decoded } };
+		*t = (struct yk_tokenizer){
+			.kind = &published_kind,
+			.ids = size,
+			.published = { .tokenizer = of, .lent = lent, .decoded = decoded }
+		};
 		return t;
 	}
 	yk_fail(YOKE_ENOMEM, "out of memory for a tokenizer of %d ids", (int)size);
@@ -316,8 +331,8 @@ static void nothing(struct yk_tokenizer *t)
 
 static const struct yk_tokenizer_kind kinds[] = {
 	{ "byte", "", -1, true, byte_init, byte_size, byte_encode, byte_decode, NULL, NULL, NULL },
-	{ "word", " ", YK_WORD_UNKNOWN, true, word_init, word_size, word_encode, word_decode, word_settle, word_save,
-	  word_load },
+	{ "word", " ", YK_WORD_UNKNOWN, true, word_init, word_size, word_encode, word_decode,
+	  word_settle, word_save, word_load },
 	{ "ids", " ", -1, false, nothing, ids_size, ids_encode, ids_decode, NULL, NULL, ids_load },
 };
 #define KINDS ((int)(sizeof kinds / sizeof *kinds))
@@ -377,7 +392,8 @@ int64_t yk_tokenizer_learnt(const struct yk_tokenizer *t)
 	return t->words.learning ? (int64_t)t->words.count : 0;
 }
 
-int yk_tokenizer_join(struct yk_tokenizer *to, int n, struct yk_tokenizer *const *from, bool *const *in)
+int yk_tokenizer_join(struct yk_tokenizer *to, int n, struct yk_tokenizer *const *from,
+		      bool *const *in)
 {
 	size_t count = 0, k = 0;
 	struct yk_words words;
@@ -422,10 +438,12 @@ int yk_tokenizer_encode(struct yk_tokenizer *t, const char *text, size_t bytes,
 	return t->kind->encode(t, text, bytes, to);
 }
 
-int yk_tokenizer_prompt(struct yk_tokenizer *t, const char *text, size_t bytes, struct yk_tokens *to)
+int yk_tokenizer_prompt(struct yk_tokenizer *t, const char *text, size_t bytes,
+			struct yk_tokens *to)
 {
-	return t->published.tokenizer && !t->published.bare ? published_add(t, YOKE_TOKENIZER_ADD, text, bytes, to) :
-								yk_tokenizer_encode(t, text, bytes, to);
+	return t->published.tokenizer && !t->published.bare ?
+		       published_add(t, YOKE_TOKENIZER_ADD, text, bytes, to) :
+		       yk_tokenizer_encode(t, text, bytes, to);
 }
 
 const yoke_tokenizer *yk_tokenizer_pretrained(const struct yk_tokenizer *t)

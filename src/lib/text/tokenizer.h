@@ -31,8 +31,8 @@ struct yk_tokenizer *yk_tokenizer_borrow(const yoke_tokenizer *, int32_t size);
 void yk_tokenizer_bare(struct yk_tokenizer *);
 // The tokenizer of the pretrained model; NULL if it is of another kind.
 const yoke_tokenizer *yk_tokenizer_source(const struct yk_tokenizer *);
-// Gives the pretrained model's tokenizer to the caller, who frees it after this one, which can only be
-// freed then.
+// Gives the pretrained model's tokenizer to the caller, who frees it after this one, which can only
+// be freed then.
 yoke_tokenizer *yk_tokenizer_release(struct yk_tokenizer *, bool *bare);
 void yk_tokenizer_free(struct yk_tokenizer *); // NULL is allowed
 const char *yk_tokenizer_name(const struct yk_tokenizer *);
@@ -43,7 +43,8 @@ int yk_tokenizer_encode(struct yk_tokenizer *, const char *text, size_t bytes,
 			struct yk_tokens *to);
 // The same for a text to be continued: with the special tokens that a published tokenizer puts
 // before a text, unless it is bare.
-int yk_tokenizer_prompt(struct yk_tokenizer *, const char *text, size_t bytes, struct yk_tokens *to);
+int yk_tokenizer_prompt(struct yk_tokenizer *, const char *text, size_t bytes,
+			struct yk_tokens *to);
 // The pretrained model's tokenizer, or NULL if this is another kind.
 const yoke_tokenizer *yk_tokenizer_pretrained(const struct yk_tokenizer *);
 // For a pretrained model's tokenizer: yoke_tokenizer_encode_spans, and EINVAL for an id that the
@@ -65,7 +66,8 @@ int yk_tokenizer_settle(struct yk_tokenizer *, struct yk_tokens *, size_t train,
 int64_t yk_tokenizer_learnt(const struct yk_tokenizer *);
 // Ends learning of several tokenizers: the vocabulary of `to` becomes all words w of from[i] with
 // in[i][w].
-int yk_tokenizer_join(struct yk_tokenizer *to, int n, struct yk_tokenizer *const *from, bool *const *in);
+int yk_tokenizer_join(struct yk_tokenizer *to, int n, struct yk_tokenizer *const *from,
+		      bool *const *in);
 // id [learnt]: maps the ids of `from`, which learned, to those of the vocabulary of `to`.
 void yk_tokenizer_map(const struct yk_tokenizer *to, const struct yk_tokenizer *from, int32_t *id);
 // The bytes that an id adds to a text, valid while the tokenizer lives; NULL for an id out of

@@ -195,7 +195,8 @@ int yk_words_make(struct yk_words *to, struct yk_word *list, size_t n)
 	int e = 0;
 	qsort(list, n, sizeof *list, by_rank);
 	for (size_t i = 0; i < n; i++)
-		if (special_of(&list[i]) < 0 && (count == 0 || by_bytes(&list[count - 1], &list[i]) != 0)) {
+		if (special_of(&list[i]) < 0 &&
+		    (count == 0 || by_bytes(&list[count - 1], &list[i]) != 0)) {
 			text += json_size(&list[i]);
 			list[count++] = list[i];
 		}
@@ -240,8 +241,8 @@ static int by_count(const void *a, const void *b)
 
 // Selects the most frequent words of the training split and, once the vocabulary is fixed, sets the
 // new id of each.
-static int settle(const struct yk_words *w, const struct yk_tokens *tokens, size_t train, size_t max, int32_t *to,
-		  struct yk_word *list, struct yk_words *fixed)
+static int settle(const struct yk_words *w, const struct yk_tokens *tokens, size_t train,
+		  size_t max, int32_t *to, struct yk_word *list, struct yk_words *fixed)
 {
 	struct counted *all = calloc(w->count + 1, sizeof *all);
 	size_t n = 0;

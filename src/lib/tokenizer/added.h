@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Added tokens: strings that are cut out of a text before the model sees it, leftmost and longest first.
+// Added tokens: strings that are cut out of a text before the model sees it, leftmost and longest
+// first.
 #ifndef YK_ADDED_H
 #define YK_ADDED_H
 
@@ -31,11 +32,11 @@ struct yk_special_rule {
 	size_t n;
 };
 
-// Calls fn for each interval of the text, in order; id < 0: no token.  Stops at a nonzero result of fn,
-// which is returned.
+// Calls fn for each interval of the text, in order; id < 0: no token.  Stops at a nonzero result of
+// fn, which is returned.
 int yk_added_split(const struct yk_added *, const struct yk_trie *, const char *s, size_t n,
-		 const struct yk_special_rule *, int (*fn)(void *arg, const char *s, size_t n, int32_t id),
-		 void *arg);
+		   const struct yk_special_rule *,
+		   int (*fn)(void *arg, const char *s, size_t n, int32_t id), void *arg);
 // Is there a special token in the text?
 bool yk_added_special(const struct yk_added *, const struct yk_trie *, const char *s, size_t n);
 void yk_added_fini(struct yk_added *);

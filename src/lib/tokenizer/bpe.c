@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Byte-pair encoding: a piece begins as characters; the adjacent pair of lowest rank, leftmost first, is
-// merged until no pair has a merge.  A heap of candidate pairs makes this O(n log n); entries whose symbols
-// have changed meanwhile are recognized when they are taken out.
+// Byte-pair encoding: a piece begins as characters; the adjacent pair of lowest rank, leftmost
+// first, is merged until no pair has a merge.  A heap of candidate pairs makes this O(n log n);
+// entries whose symbols have changed meanwhile are recognized when they are taken out.
 #include "config.h"
 
 #include <math.h>
@@ -169,8 +169,8 @@ static int symbol_add(struct yk_scratch *w, int32_t id, size_t at, size_t n, boo
 }
 
 // The id of a character with the prefix or suffix that its position in the piece requires.
-static int32_t affixed(const struct yk_token_model *m, const struct yk_vocab *v, const char *s, size_t n,
-		       bool first, bool last, struct yk_scratch *w)
+static int32_t affixed(const struct yk_token_model *m, const struct yk_vocab *v, const char *s,
+		       size_t n, bool first, bool last, struct yk_scratch *w)
 {
 	const size_t before_n = first ? 0 : m->prefix_bytes, after_n = last ? m->suffix_bytes : 0;
 
@@ -209,8 +209,8 @@ static int unknown_end(const struct yk_token_model *m, struct unknown *u, struct
 	return symbol_add(w, m->unknown, u->at, u->n, false);
 }
 
-static int symbols(const struct yk_token_model *m, const struct yk_vocab *v, const char *s, size_t n,
-		   struct yk_scratch *w)
+static int symbols(const struct yk_token_model *m, const struct yk_vocab *v, const char *s,
+		   size_t n, struct yk_scratch *w)
 {
 	struct unknown u = { 0 };
 	int e = 0;

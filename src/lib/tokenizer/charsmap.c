@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads and searches precompiled character maps.  Offsets come from the file, so each access is checked.
+// Reads and searches precompiled character maps.  Offsets come from the file, so each access is
+// checked.
 #include "config.h"
 
 #include <stdlib.h>
@@ -90,8 +91,8 @@ struct yk_charsmap *yk_charsmap_base64(const char *s, size_t n, const char *what
 	return m;
 }
 
-// Layout of a unit (darts-clone): bits 0..7 label, 8 has a leaf, 9 the offset is shifted by 8, 10.. offset,
-// 31 is a leaf, whose bits 0..30 are the value.
+// Layout of a unit (darts-clone): bits 0..7 label, 8 has a leaf, 9 the offset is shifted by 8, 10..
+// offset, 31 is a leaf, whose bits 0..30 are the value.
 const char *yk_charsmap_find(const struct yk_charsmap *m, const char *s, const char *end,
 			     bool longest, size_t *n)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// SentencePiece's precompiled character map: a double-array trie (Darts) of byte strings, each leading
-// to its replacement.
+// SentencePiece's precompiled character map: a double-array trie (Darts) of byte strings, each
+// leading to its replacement.
 #ifndef YK_CHARSMAP_H
 #define YK_CHARSMAP_H
 
@@ -19,8 +19,8 @@ struct yk_charsmap {
 struct yk_charsmap *yk_charsmap_new(const void *data, size_t bytes, const char *what);
 // The same from base64.
 struct yk_charsmap *yk_charsmap_base64(const char *s, size_t n, const char *what);
-// The replacement of the longest, or the shortest, string of the map that begins at s; *n is the string's
-// length.  NULL: none.
+// The replacement of the longest, or the shortest, string of the map that begins at s; *n is the
+// string's length.  NULL: none.
 const char *yk_charsmap_find(const struct yk_charsmap *, const char *s, const char *end,
 			     bool longest, size_t *n);
 void yk_charsmap_free(struct yk_charsmap *);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Encoding: cuts out added tokens, normalizes what is between them, splits it and applies the model.  Words
-// are cached, since most text consists of few of them.
+// Encoding: cuts out added tokens, normalizes what is between them, splits it and applies the
+// model.  Words are cached, since most text consists of few of them.
 #include "config.h"
 
 #include <stdlib.h>
@@ -68,9 +68,9 @@ static int add_segment(struct encoding *x, const char *s, size_t n, bool token)
 	return 0;
 }
 
-// The intervals of the rule within n bytes at `at` of the text, as intervals of their normal form: the
-// length of the normal form of what is before a boundary is taken for its position.  *to is freed with
-// free().
+// The intervals of the rule within n bytes at `at` of the text, as intervals of their normal form:
+// the length of the normal form of what is before a boundary is taken for its position.  *to is
+// freed with free().
 static int rule_of(const struct encoding *x, size_t at, size_t n, struct yk_special_rule *rule,
 		   struct yoke_text_span **to)
 {
@@ -156,8 +156,8 @@ static int segment(void *arg, const char *s, size_t n, int32_t id)
 	struct yoke_text_span *plain;
 	int e = rule_of(x, (size_t)(s - x->text), n, &rule, &plain);
 	if (e == 0)
-		e = yk_added_split(&x->t->added, &x->t->added.normalized, normal->s, normal->n, &rule,
-				 words, x);
+		e = yk_added_split(&x->t->added, &x->t->added.normalized, normal->s, normal->n,
+				   &rule, words, x);
 	free(plain);
 	return e;
 }
@@ -229,15 +229,17 @@ int yk_tokenizer_encode_segments(const yoke_tokenizer *t, const char *text, size
 
 	if ((e = yk_require(t, "tokenizer")) || (e = yk_require(to, "pointer to the ids")) ||
 	    (e = yk_require(count, "pointer to the count")) ||
-	    (bytes && (e = yk_require(text, "text"))) || (n && (e = yk_require(plain, "intervals"))))
+	    (bytes && (e = yk_require(text, "text"))) ||
+	    (n && (e = yk_require(plain, "intervals"))))
 		return e;
 	for (size_t i = 0; i < n; i++)
 		if (plain[i].from > plain[i].to || plain[i].to > bytes ||
 		    (i && plain[i].from < plain[i - 1].to))
-			return yk_fail(YOKE_EINVAL,
-				       "tokenizer_encode: interval %zu, bytes %zu .. %zu, is out of order or "
-				       "beyond the %zu bytes of the text",
-				       i, plain[i].from, plain[i].to, bytes);
+			return yk_fail(
+				YOKE_EINVAL,
+				"tokenizer_encode: interval %zu, bytes %zu .. %zu, is out of order or "
+				"beyond the %zu bytes of the text",
+				i, plain[i].from, plain[i].to, bytes);
 	if (flags & ~(unsigned)(YOKE_TOKENIZER_ADD | YOKE_TOKENIZER_PARSE))
 		return yk_fail(YOKE_EINVAL, "tokenizer_encode: unknown flags %#x", flags);
 	const size_t good = yk_utf8_check(text ? text : "", bytes);
@@ -287,7 +289,8 @@ int yoke_tokenizer_decode(const yoke_tokenizer *t, const int32_t *ids, size_t co
 	int e;
 
 	if ((e = yk_require(t, "tokenizer")) || (e = yk_require(text, "pointer to the text")) ||
-	    (e = yk_require(bytes, "pointer to the length")) || (count && (e = yk_require(ids, "ids"))))
+	    (e = yk_require(bytes, "pointer to the length")) ||
+	    (count && (e = yk_require(ids, "ids"))))
 		return e;
 	if (flags & ~(unsigned)(YOKE_TOKENIZER_SKIP | YOKE_TOKENIZER_BYTES))
 		return yk_fail(YOKE_EINVAL, "tokenizer_decode: unknown flags %#x", flags);

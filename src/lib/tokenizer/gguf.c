@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tokenizers from GGUF metadata: SentencePiece (llama, t5), byte-level BPE (gpt2), WordPiece (bert).
+// Tokenizers from GGUF metadata: SentencePiece (llama, t5), byte-level BPE (gpt2), WordPiece
+// (bert).
 #include "config.h"
 
 #include <stdlib.h>
@@ -127,7 +128,8 @@ static int merges(yoke_tokenizer *t, const struct yk_gguf_tokenizer *g)
 			       YK_VOCAB_MAX);
 	for (size_t i = 0; i < g->merge_count; i++) {
 		const struct yk_gguf_string m = g->merges[i];
-		// a token may begin with a blank only in files of other alphabets; the first byte is not it
+		// a token may begin with a blank only in files of other alphabets; the first byte
+		// is not it
 		const char *blank = m.n > 2 ? memchr(m.s + 1, ' ', m.n - 1) : NULL;
 		if (!blank)
 			return yk_fail(YOKE_EFORMAT,
@@ -238,7 +240,8 @@ static int word_pieces(yoke_tokenizer *t, const struct yk_gguf_tokenizer *g)
 static int pieces(yoke_tokenizer *t, const struct yk_gguf_tokenizer *g, enum yk_model_kind kind)
 {
 	struct yk_spm_piece *p = calloc(g->count + 1, sizeof *p);
-	size_t unknown = g->unknown >= 0 && (uint64_t)g->unknown < g->count ? (size_t)g->unknown : SIZE_MAX;
+	size_t unknown =
+		g->unknown >= 0 && (uint64_t)g->unknown < g->count ? (size_t)g->unknown : SIZE_MAX;
 	bool bytes = false;
 
 	if (!p)
@@ -281,9 +284,9 @@ static int32_t id_of(const struct yk_gguf_tokenizer *g, int64_t id)
 	return id >= 0 && (uint64_t)id < g->count ? (int32_t)id : -1;
 }
 
-// Adds the tokens that end an answer.  Files name one or two of them by key, but instruct models emit
-// others, so they are found by text as in llama.cpp (llama-vocab.cpp).  A normal token never ends a
-// text; "</s>" is also a tag of HTML, which only a control token is not.
+// Adds the tokens that end an answer.  Files name one or two of them by key, but instruct models
+// emit others, so they are found by text as in llama.cpp (llama-vocab.cpp).  A normal token never
+// ends a text; "</s>" is also a tag of HTML, which only a control token is not.
 static void ends_by_text(yoke_tokenizer *t, const struct yk_gguf_tokenizer *g)
 {
 	static const struct {

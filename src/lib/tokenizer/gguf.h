@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tokenizers from the metadata of GGUF files.  The reader of the file fills the struct; everything it
-// points to must live only during the call.
+// Tokenizers from the metadata of GGUF files.  The reader of the file fills the struct; everything
+// it points to must live only during the call.
 #ifndef YK_TOKENIZER_GGUF_H
 #define YK_TOKENIZER_GGUF_H
 
@@ -35,7 +35,8 @@ struct yk_gguf_tokenizer {
 yoke_tokenizer *yk_tokenizer_gguf(const struct yk_gguf_tokenizer *, const char *name);
 // Calls `use` with the tokenizer in the metadata of a GGUF file, and returns its result.  ENOENT if
 // there is none.
-int yk_tokenizer_gguf_read(const struct yk_gguf *, int (*use)(void *arg, const struct yk_gguf_tokenizer *), void *arg);
+int yk_tokenizer_gguf_read(const struct yk_gguf *,
+			   int (*use)(void *arg, const struct yk_gguf_tokenizer *), void *arg);
 // The names that `pre` may have, separated by blanks; for messages and help texts.
 const char *yk_tokenizer_pre_names(void);
 // Pattern i of the splits that a name of `pre` stands for; NULL after the last, and if the name is

@@ -41,16 +41,19 @@ static int flag_of(const struct yk_gguf *g, const char *key, int *error)
 }
 
 // An array of that type, or NULL if there is none.
-static const struct yk_gguf_key *array_of(const struct yk_gguf *g, const char *name, enum yk_gguf_type type, int *error)
+static const struct yk_gguf_key *array_of(const struct yk_gguf *g, const char *name,
+					  enum yk_gguf_type type, int *error)
 {
 	const struct yk_gguf_key *k = yk_gguf_key(g, name);
 	if (k && *error == 0 && (!k->array || k->type != type))
-		*error = yk_fail(YOKE_EFORMAT, "%s: key '%s' is not an array of type %d", g->path, name, type);
+		*error = yk_fail(YOKE_EFORMAT, "%s: key '%s' is not an array of type %d", g->path,
+				 name, type);
 	return *error < 0 ? NULL : k;
 }
 
 // Strings of an array; the caller frees the list.
-static struct yk_gguf_string *strings_of(const struct yk_gguf *g, const char *name, size_t *count, int *error)
+static struct yk_gguf_string *strings_of(const struct yk_gguf *g, const char *name, size_t *count,
+					 int *error)
 {
 	const struct yk_gguf_key *k = array_of(g, name, YK_GGUF_STRING, error);
 	*count = k ? (size_t)k->count : 0;
@@ -66,7 +69,8 @@ static struct yk_gguf_string *strings_of(const struct yk_gguf *g, const char *na
 }
 
 // Elements of 4 bytes of an array, which are as many as tokens, aligned; the caller frees them.
-static void *numbers_of(const struct yk_gguf *g, const char *name, enum yk_gguf_type type, size_t count, int *error)
+static void *numbers_of(const struct yk_gguf *g, const char *name, enum yk_gguf_type type,
+			size_t count, int *error)
 {
 	const struct yk_gguf_key *k = array_of(g, name, type, error);
 	if (!k)
@@ -74,25 +78,32 @@ static void *numbers_of(const struct yk_gguf *g, const char *name, enum yk_gguf_
 	void *copy = k->count == count ? malloc((size_t)k->bytes + 1) : NULL;
 	if (copy)
 		return memcpy(copy, k->data, (size_t)k->bytes);
-	*error = k->count == count ? yk_fail(YOKE_ENOMEM, "%s: no memory for '%s'", g->path, name) :
-				     yk_fail(YOKE_EFORMAT, "%s: key '%s' has %llu elements for %zu tokens", g->path, name,
-					     (unsigned long long)k->count, count);
+	*error = k->count == count ?
+			 yk_fail(YOKE_ENOMEM, "%s: no memory for '%s'", g->path, name) :
+			 yk_fail(YOKE_EFORMAT, "%s: key '%s' has %llu elements for %zu tokens",
+				 g->path, name, (unsigned long long)k->count, count);
 	return NULL;
 }
 
-int yk_tokenizer_gguf_read(const struct yk_gguf *g, int (*use)(void *arg, const struct yk_gguf_tokenizer *), void *arg)
+int yk_tokenizer_gguf_read(const struct yk_gguf *g,
+			   int (*use)(void *arg, const struct yk_gguf_tokenizer *), void *arg)
 {
 	int e = 0;
 	struct yk_gguf_tokenizer t = {
-		.bos = id_of(g, "tokenizer.ggml.bos_token_id", &e), .eos = id_of(g, "tokenizer.ggml.eos_token_id", &e),
-		.eot = id_of(g, "tokenizer.ggml.eot_token_id", &e), .pad = id_of(g, "tokenizer.ggml.padding_token_id", &e),
+		.bos = id_of(g, "tokenizer.ggml.bos_token_id", &e),
+		.eos = id_of(g, "tokenizer.ggml.eos_token_id", &e),
+		.eot = id_of(g, "tokenizer.ggml.eot_token_id", &e),
+		.pad = id_of(g, "tokenizer.ggml.padding_token_id", &e),
 		.unknown = id_of(g, "tokenizer.ggml.unknown_token_id", &e),
-		.separator = id_of(g, "tokenizer.ggml.seperator_token_id", &e), .cls = id_of(g, "tokenizer.ggml.cls_token_id", &e),
-		.add_bos = flag_of(g, "tokenizer.ggml.add_bos_token", &e), .add_eos = flag_of(g, "tokenizer.ggml.add_eos_token", &e),
+		.separator = id_of(g, "tokenizer.ggml.seperator_token_id", &e),
+		.cls = id_of(g, "tokenizer.ggml.cls_token_id", &e),
+		.add_bos = flag_of(g, "tokenizer.ggml.add_bos_token", &e),
+		.add_eos = flag_of(g, "tokenizer.ggml.add_eos_token", &e),
 		.add_space_prefix = flag_of(g, "tokenizer.ggml.add_space_prefix", &e),
 		.remove_extra_spaces = flag_of(g, "tokenizer.ggml.remove_extra_whitespaces", &e),
 	};
-	char *model = text_of(g, "tokenizer.ggml.model", &e), *pre = text_of(g, "tokenizer.ggml.pre", &e);
+	char *model = text_of(g, "tokenizer.ggml.model", &e),
+	     *pre = text_of(g, "tokenizer.ggml.pre", &e);
 	char *chat = text_of(g, "tokenizer.chat_template", &e);
 	struct yk_gguf_string *tokens = strings_of(g, "tokenizer.ggml.tokens", &t.count, &e);
 	struct yk_gguf_string *merges = strings_of(g, "tokenizer.ggml.merges", &t.merge_count, &e);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Normalizers, pre-tokenizers and decoders of tokenizer.json, each described by one table entry: its
-// name, the step it becomes and the function that reads its members.
+// Normalizers, pre-tokenizers and decoders of tokenizer.json, each described by one table entry:
+// its name, the step it becomes and the function that reads its members.
 #include "config.h"
 
 #include <stdlib.h>
@@ -115,7 +115,8 @@ static int pattern(yoke_tokenizer *t, struct yk_token_step *x, const json_t *j)
 	return x->regex ? 0 : yk_error_last();
 }
 
-static int behavior(const yoke_tokenizer *t, struct yk_token_step *x, const json_t *j, const char *absent)
+static int behavior(const yoke_tokenizer *t, struct yk_token_step *x, const json_t *j,
+		    const char *absent)
 {
 	static const char *const names[] = { "Removed", "Isolated", "MergedWithPrevious",
 					     "MergedWithNext", "Contiguous" };

@@ -22,8 +22,8 @@ void yk_model_settle(struct yk_token_model *m, const struct yk_vocab *v)
 }
 
 // Longest match first, from left to right; a word with any rest is unknown.
-static int wordpiece(const struct yk_token_model *m, const struct yk_vocab *v, const char *s, size_t n,
-		     struct yk_scratch *w, struct yk_ids *to)
+static int wordpiece(const struct yk_token_model *m, const struct yk_vocab *v, const char *s,
+		     size_t n, struct yk_scratch *w, struct yk_ids *to)
 {
 	const size_t before = to->n;
 	size_t chars = 0;
@@ -64,8 +64,8 @@ static int wordpiece(const struct yk_token_model *m, const struct yk_vocab *v, c
 	return 0;
 }
 
-int yk_model_encode(const struct yk_token_model *m, const struct yk_vocab *v, const char *s, size_t n,
-		    struct yk_scratch *w, struct yk_ids *to)
+int yk_model_encode(const struct yk_token_model *m, const struct yk_vocab *v, const char *s,
+		    size_t n, struct yk_scratch *w, struct yk_ids *to)
 {
 	int32_t id;
 

@@ -39,7 +39,8 @@ struct yk_token_model {
 	bool fuse;       // BPE, Unigram: a run of unknown characters is one id
 	int32_t byte[256];
 
-	// BPE.  Ranked by the file's list, or (`scored`) by the score of the merged token, as SentencePiece.
+	// BPE.  Ranked by the file's list, or (`scored`) by the score of the merged token, as
+	// SentencePiece.
 	struct yk_merge *merge; // hash table
 	size_t merges, merge_size;
 	bool scored;
@@ -80,8 +81,8 @@ int yk_model_encode(const struct yk_token_model *, const struct yk_vocab *, cons
 		    struct yk_scratch *, struct yk_ids *to);
 int yk_bpe_encode(const struct yk_token_model *, const struct yk_vocab *, const char *s, size_t n,
 		  struct yk_scratch *, struct yk_ids *to);
-int yk_unigram_encode(const struct yk_token_model *, const struct yk_vocab *, const char *s, size_t n,
-		      struct yk_scratch *, struct yk_ids *to);
+int yk_unigram_encode(const struct yk_token_model *, const struct yk_vocab *, const char *s,
+		      size_t n, struct yk_scratch *, struct yk_ids *to);
 // Adds a merge; of equal pairs the last one counts, as in the reference.  ENOMEM.
 int yk_bpe_merge(struct yk_token_model *, int32_t left, int32_t right, int32_t rank, int32_t to);
 // Finds the ids of single bytes and of ASCII characters, after the vocabulary is complete.

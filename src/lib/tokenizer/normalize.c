@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Normalizers, and the two things that pre-tokenizers and decoders share with them: patterns and the
-// byte-level alphabet.
+// Normalizers, and the two things that pre-tokenizers and decoders share with them: patterns and
+// the byte-level alphabet.
 #include "config.h"
 
 #include <stdlib.h>
@@ -181,8 +181,8 @@ static uint32_t nmt(uint32_t c)
 	return c;
 }
 
-// As the reference does it: by grapheme clusters of less than 6 bytes, and the shortest match replaces all
-// of the cluster.
+// As the reference does it: by grapheme clusters of less than 6 bytes, and the shortest match
+// replaces all of the cluster.
 static void charsmap(const struct yk_charsmap *m, const char *s, size_t n, struct yk_string *to)
 {
 	for (const char *end = s + n; s < end;) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Growing byte strings, and texts that are divided into pieces.  Running out of memory sets a flag that
-// is checked once at the end of a pass, so that adding needs no checks.
+// Growing byte strings, and texts that are divided into pieces.  Running out of memory sets a flag
+// that is checked once at the end of a pass, so that adding needs no checks.
 #ifndef YK_TOKENIZER_PIECES_H
 #define YK_TOKENIZER_PIECES_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Regular expressions of tokenizers, matched by Oniguruma, the engine of the reference, with a limit on
-// backtracking.  Builds without Oniguruma refuse every expression.
+// Regular expressions of tokenizers, matched by Oniguruma, the engine of the reference, with a
+// limit on backtracking.  Builds without Oniguruma refuse every expression.
 #ifndef YK_REGEX_H
 #define YK_REGEX_H
 

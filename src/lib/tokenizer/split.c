@@ -8,8 +8,8 @@
 #include "tokenizer/steps.h"
 #include "tokenizer/unicode.h"
 
-// Where the parts of a piece go.  Matches and the text between them arrive in order; `behavior` decides
-// which neighbours are joined.
+// Where the parts of a piece go.  Matches and the text between them arrive in order; `behavior`
+// decides which neighbours are joined.
 struct sink {
 	struct yk_pieces *to;
 	const struct yk_token_step *step;

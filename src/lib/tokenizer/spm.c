@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What SentencePiece does around its models: tables from the pieces, normalization, joining of tokens.
+// What SentencePiece does around its models: tables from the pieces, normalization, joining of
+// tokens.
 #include "config.h"
 
 #include <math.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads tokenizer.model, SentencePiece's ModelProto.  The wire format of protocol buffers is a sequence of
-// fields, each a key (number << 3 | type) and a value; only the fields that are needed are looked at.
+// Reads tokenizer.model, SentencePiece's ModelProto.  The wire format of protocol buffers is a
+// sequence of fields, each a key (number << 3 | type) and a value; only the fields that are needed
+// are looked at.
 #include "config.h"
 
 #include <stdlib.h>

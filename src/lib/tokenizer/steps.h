@@ -87,8 +87,8 @@ uint32_t yk_byte_char(unsigned char);
 int yk_char_byte(uint32_t);
 // Appends the characters of the bytes.
 void yk_bytes_add(struct yk_string *, const char *s, size_t n);
-// Calls fn for each interval between and of the matches of the step's pattern (a regular expression or a
-// string), in order.
+// Calls fn for each interval between and of the matches of the step's pattern (a regular expression
+// or a string), in order.
 int yk_matches(const struct yk_token_step *, const char *s, size_t n,
 	       void (*fn)(void *arg, const char *s, size_t n, bool match), void *arg);
 

@@ -106,8 +106,10 @@ void yk_tokenizer_end(yoke_tokenizer *t, int32_t id)
 
 const char *yk_tokenizer_model_name(const yoke_tokenizer *t)
 {
-	static const char *const names[] = { [YK_BPE] = "BPE", [YK_UNIGRAM] = "Unigram",
-					     [YK_WORDPIECE] = "WordPiece", [YK_WORDLEVEL] = "WordLevel" };
+	static const char *const names[] = { [YK_BPE] = "BPE",
+					     [YK_UNIGRAM] = "Unigram",
+					     [YK_WORDPIECE] = "WordPiece",
+					     [YK_WORDLEVEL] = "WordLevel" };
 	return names[t->model.kind];
 }
 
@@ -216,7 +218,8 @@ int yoke_tokenizer_size(const yoke_tokenizer *t)
 
 const char *yoke_tokenizer_piece(const yoke_tokenizer *t, int32_t id, size_t *bytes)
 {
-	if (yk_require(t, "tokenizer") || yk_require(bytes, "bytes") || id < 0 || (size_t)id >= t->vocab.count || !t->vocab.token[id].s)
+	if (yk_require(t, "tokenizer") || yk_require(bytes, "bytes") || id < 0 ||
+	    (size_t)id >= t->vocab.count || !t->vocab.token[id].s)
 		return NULL;
 	*bytes = t->vocab.token[id].n;
 	return t->vocab.token[id].s;

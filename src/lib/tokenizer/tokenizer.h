@@ -37,15 +37,17 @@ struct yoke_tokenizer {
 	int eos_count;
 	char *chat;
 	char *json; // the text of tokenizer.json, if it was trained
-	uint64_t source; // hash of the file: of tokenizer.json without its formatting, of a GGUF file's tokenizer.* keys
+	// hash of the file: of tokenizer.json without its formatting, of a GGUF file's tokenizer.*
+	// keys
+	uint64_t source;
 	pthread_mutex_t lock; // of work
 	struct yk_encode_cache *work; // scratch memory and cache of one caller
 };
 
 // An empty tokenizer.  NULL: ENOMEM.
 yoke_tokenizer *yk_tokenizer_alloc(const char *name);
-// Adds a special or added token that is already in the vocabulary.  `normalized`: it is sought after
-// normalization, in the form that its own normalization gives it.
+// Adds a special or added token that is already in the vocabulary.  `normalized`: it is sought
+// after normalization, in the form that its own normalization gives it.
 int yk_tokenizer_added(yoke_tokenizer *, struct yk_added_token, bool normalized);
 // Completes tables after the vocabulary is read.
 int yk_tokenizer_finish(yoke_tokenizer *);
@@ -53,8 +55,8 @@ int yk_tokenizer_finish(yoke_tokenizer *);
 int yk_tokenizer_affix(yoke_tokenizer *, bool after, int32_t id);
 // The kind of model that it uses, as tokenizer.json names it: "BPE".
 const char *yk_tokenizer_model_name(const yoke_tokenizer *);
-// Hash of all that decides the ids and renderings of texts: the file that it was read from, the special tokens and
-// the chat template.  Files of different formats differ.
+// Hash of all that decides the ids and renderings of texts: the file that it was read from, the
+// special tokens and the chat template.  Files of different formats differ.
 uint64_t yk_tokenizer_hash(const yoke_tokenizer *);
 // Adds an id that ends a text.
 void yk_tokenizer_end(yoke_tokenizer *, int32_t id);
@@ -70,8 +72,8 @@ int yk_tokenizer_read_folder(yoke_tokenizer *, const char *folder);
 int yk_tokenizer_normalizer(yoke_tokenizer *, const json_t *);
 int yk_tokenizer_splitter(yoke_tokenizer *, const json_t *);
 int yk_tokenizer_decoder(yoke_tokenizer *, const json_t *);
-// Adds a step that splits by a regular expression (SPLIT, matches kept apart) or, with SPLIT_BYTES, converts
-// to byte-level characters.
+// Adds a step that splits by a regular expression (SPLIT, matches kept apart) or, with SPLIT_BYTES,
+// converts to byte-level characters.
 int yk_tokenizer_split_by(yoke_tokenizer *, enum yk_token_step_kind, const char *pattern);
 // Adds a step; NULL: ENOMEM.
 struct yk_token_step *yk_tokenizer_step(struct yk_steps *, enum yk_token_step_kind);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Training of byte-level BPE: the most frequent pair of adjacent symbols becomes a token, over and over;
-// of equally frequent pairs, that of the smallest ids (Sennrich et al. 2016).
+// Training of byte-level BPE: the most frequent pair of adjacent symbols becomes a token, over and
+// over; of equally frequent pairs, that of the smallest ids (Sennrich et al. 2016).
 //
-// A heap has the pairs with their counts and the words that contain them. Counts only decrease after an
-// entry is made, so an outdated one is recognized when it is taken out, and goes back with its count.
-// The same string may be made by two pairs; then both merges have the same token, and a pair that occurs
-// anew has a second entry for the new words, as in the reference.
+// A heap has the pairs with their counts and the words that contain them. Counts only decrease
+// after an entry is made, so an outdated one is recognized when it is taken out, and goes back with
+// its count. The same string may be made by two pairs; then both merges have the same token, and a
+// pair that occurs anew has a second entry for the new words, as in the reference.
 #include "config.h"
 
 #include <inttypes.h>
@@ -217,7 +217,8 @@ static void begin(struct trainer *t, const int32_t id[256])
 	push_fresh(t);
 }
 
-// Replaces a pair in a word and updates the counts of its neighbours; that of the pair itself stays.
+// Replaces a pair in a word and updates the counts of its neighbours; that of the pair itself
+// stays.
 static void merge_word(struct trainer *t, uint32_t word, int32_t left, int32_t right, int32_t to)
 {
 	int32_t *s = t->symbol + t->words->word[word].at;
@@ -244,7 +245,8 @@ static void merge_word(struct trainer *t, uint32_t word, int32_t left, int32_t r
 	t->length[word] = w;
 }
 
-// The token that two make, which may exist; -1: none, since it would be too long; ENOMEM sets `failed`.
+// The token that two make, which may exist; -1: none, since it would be too long; ENOMEM sets
+// `failed`.
 static int32_t token_of(struct trainer *t, int32_t left, int32_t right)
 {
 	const struct yk_token *a = &t->vocab.token[left], *b = &t->vocab.token[right];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trains byte-level BPE as BpeTrainer of the library `tokenizers` does, with the pre-tokenizer of GPT-2:
-// the same vocabulary and merges, in the same order.
+// Trains byte-level BPE as BpeTrainer of the library `tokenizers` does, with the pre-tokenizer of
+// GPT-2: the same vocabulary and merges, in the same order.
 #ifndef YK_TOKENIZER_TRAIN_H
 #define YK_TOKENIZER_TRAIN_H
 
@@ -30,12 +30,14 @@ struct yk_bpe_words {
 	size_t table_size;
 };
 
-// Counts the words of a text, which is independent of other texts.  EFORMAT: not UTF-8; EUNSUPPORTED: a
-// build without Oniguruma; ERANGE: more than 2^31 words, or 2^31 bytes without a blank or line end; ENOMEM.
+// Counts the words of a text, which is independent of other texts.  EFORMAT: not UTF-8;
+// EUNSUPPORTED: a build without Oniguruma; ERANGE: more than 2^31 words, or 2^31 bytes without a
+// blank or line end; ENOMEM.
 int yk_bpe_words_add(struct yk_bpe_words *, const char *text, size_t n);
 void yk_bpe_words_fini(struct yk_bpe_words *);
 
-// Learns a vocabulary of `vocab` ids, or fewer if no pair of symbols is left.  NULL: ERANGE, ENOMEM.
+// Learns a vocabulary of `vocab` ids, or fewer if no pair of symbols is left.  NULL: ERANGE,
+// ENOMEM.
 yoke_tokenizer *yk_bpe_train(const struct yk_bpe_words *, int64_t vocab);
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Properties and normal forms of Unicode, from utf8proc.  Builds without it know ASCII only and refuse
-// tokenizers that need more (yk_unicode_require).
+// Properties and normal forms of Unicode, from utf8proc.  Builds without it know ASCII only and
+// refuse tokenizers that need more (yk_unicode_require).
 #ifndef YK_UNICODE_H
 #define YK_UNICODE_H
 

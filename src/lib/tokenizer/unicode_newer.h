@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Characters that Unicode has and the library `tokenizers` does not classify, because its tables are older:
-// ranges of punctuation, marks and nonspacing marks.  Derived by comparing with tokenizers 0.23.3.
+// Characters that Unicode has and the library `tokenizers` does not classify, because its tables
+// are older: ranges of punctuation, marks and nonspacing marks.  Derived by comparing with
+// tokenizers 0.23.3.
 #ifndef YK_UNICODE_NEWER_H
 #define YK_UNICODE_NEWER_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Unigram language model (Kudo 2018): the segmentation of highest total score, by Viterbi's algorithm.
-// A character that no token covers alone costs the score of the unknown token.
+// Unigram language model (Kudo 2018): the segmentation of highest total score, by Viterbi's
+// algorithm. A character that no token covers alone costs the score of the unknown token.
 #include "config.h"
 
 #include <stdlib.h>
@@ -20,8 +20,8 @@ struct yk_unigram_node {
 #define NONE UINT32_MAX
 
 // SentencePiece keeps scores in f32, `tokenizers` in f64.
-static void offer(const struct yk_token_model *m, struct yk_unigram_node *x, double score, size_t from,
-		  int32_t id)
+static void offer(const struct yk_token_model *m, struct yk_unigram_node *x, double score,
+		  size_t from, int32_t id)
 {
 	if (m->scored)
 		score = (float)score;
@@ -29,7 +29,8 @@ static void offer(const struct yk_token_model *m, struct yk_unigram_node *x, dou
 		*x = (struct yk_unigram_node){ .score = score, .from = (uint32_t)from, .id = id };
 }
 
-static void viterbi(const struct yk_token_model *m, const char *s, size_t n, struct yk_unigram_node *node)
+static void viterbi(const struct yk_token_model *m, const char *s, size_t n,
+		    struct yk_unigram_node *node)
 {
 	for (size_t i = 0; i <= n; i++)
 		node[i] = (struct yk_unigram_node){ .from = NONE };
