@@ -17,6 +17,24 @@
 #include "vector/shuffle.h"
 #include "yoke-plugin.h"
 
+// ---- sizes ----
+
+static inline int64_t yk_min(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+static inline int64_t yk_max(int64_t a, int64_t b)
+{
+	return a > b ? a : b;
+}
+
+// a / b rounded up; a >= 0, b > 0.
+static inline int64_t yk_ceil_div(int64_t a, int64_t b)
+{
+	return (a + b - 1) / b;
+}
+
 // ---- segments ----
 
 struct yk_segment {

@@ -28,7 +28,7 @@ static void lu_panel(struct lu *f, int64_t at, int64_t width)
 {
 	const int64_t ld = f->ld;
 	REAL *a = f->a + at;
-	for (int64_t j = 0; j < least(width, f->m - at); j++) {
+	for (int64_t j = 0; j < yk_min(width, f->m - at); j++) {
 		const int64_t row = at + j;
 		int64_t pivot = row;
 		REAL max = -1, u[UNIT];
@@ -65,7 +65,7 @@ static void lu_columns(struct lu *f, int64_t at, int64_t width)
 		lu_panel(f, at, width);
 		return;
 	}
-	const int64_t half = (width / 2 + UNIT - 1) / UNIT * UNIT, rows = least(half, f->m - at);
+	const int64_t half = (width / 2 + UNIT - 1) / UNIT * UNIT, rows = yk_min(half, f->m - at);
 	const int64_t rest = (width - half + UNIT - 1) / UNIT * UNIT;
 	REAL *a = f->a + at * (f->ld + 1);
 	lu_columns(f, at, half);

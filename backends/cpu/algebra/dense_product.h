@@ -5,11 +5,6 @@
 enum { DEEP = 128, STRIP = 512, MAX_ROWS = 16 };
 #define TEAM_WORK 2e5 // multiplications that occupy all threads
 
-static inline int64_t least(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
-}
-
 static void load(const struct matrix *from, int64_t m, int64_t n, void *to, int64_t ld)
 {
 	const REAL *base = (const REAL *)from->base;
@@ -23,7 +18,7 @@ static void load(const struct matrix *from, int64_t m, int64_t n, void *to, int6
 	}
 	for (int64_t first = 0; first < ld; first += UNIT) // a cache line of each row
 		for (int64_t i = 0; i < m; i++)
-			for (int64_t j = first; j < least(first + UNIT, ld); j++)
+			for (int64_t j = first; j < yk_min(first + UNIT, ld); j++)
 				a[i * ld + j] = j < n ? base[i * from->rs + j * from->cs] : 0;
 }
 
@@ -50,15 +45,15 @@ struct product {
 static void product_rows(void *arg, int64_t item)
 {
 	const struct product *p = arg;
-	const int tile = least(MAX_ROWS, ACROSS_ROWS);
-	const int64_t from = item * p->rows, to = least(from + p->rows, p->m);
+	const int tile = yk_min(MAX_ROWS, ACROSS_ROWS);
+	const int64_t from = item * p->rows, to = yk_min(from + p->rows, p->m);
 	REAL pack[DEEP * MAX_ROWS];
 	for (int64_t strip = 0; strip < p->n; strip += STRIP) {
-		const int64_t cols = least(STRIP, p->n - strip);
+		const int64_t cols = yk_min(STRIP, p->n - strip);
 		for (int64_t l = 0; l < p->k; l += DEEP) {
-			const int64_t deep = least(DEEP, p->k - l);
+			const int64_t deep = yk_min(DEEP, p->k - l);
 			for (int64_t i = from; i < to; i += tile) {
-				const int rows = (int)least(tile, to - i);
+				const int rows = (int)yk_min(tile, to - i);
 				for (int r = 0; r < rows; r++)
 					for (int64_t q = 0; q < deep; q++)
 						pack[q * rows + r] =
@@ -106,7 +101,7 @@ struct corner {
 static void corner_columns(void *arg, int64_t item)
 {
 	const struct corner *s = arg;
-	const int64_t first = item * LINE, cols = least(LINE, s->k - first);
+	const int64_t first = item * LINE, cols = yk_min(LINE, s->k - first);
 	const bool down = s->upper == s->transposed;
 	for (int64_t step = 0; step < s->n; step++) {
 		const int64_t i = down ? step : s->n - 1 - step;
@@ -148,7 +143,7 @@ static void triangular(int64_t n, int64_t k, const void *triangle, int64_t ldt, 
 	const int64_t first = down ? 0 : half, size = down ? half : n - half,
 		      second = down ? half : 0;
 	const REAL *off = upper ? t + half : t + half * ldt; // the block beside the diagonal
-	const int64_t before = lower_x ? least(k, (half + UNIT - 1) / UNIT * UNIT) : k;
+	const int64_t before = lower_x ? yk_min(k, (half + UNIT - 1) / UNIT * UNIT) : k;
 	triangular(size, before, t + first * (ldt + 1), ldt, upper, transposed, unit, lower_x,
 		   x + first * ldx, ldx);
 	product(-1, true, n - size, before, size, off, transposed ? 1 : ldt, transposed ? ldt : 1,

@@ -9,7 +9,7 @@ enum { WIDE = 32, BESIDE = 64 }; // columns of a panel; columns of a work item t
 
 static int64_t qr_elements(int64_t m, int64_t n)
 {
-	const int64_t panels = (least(m, n) + WIDE - 1) / WIDE;
+	const int64_t panels = (yk_min(m, n) + WIDE - 1) / WIDE;
 	return panels * (m * WIDE + WIDE * WIDE);
 }
 
@@ -153,13 +153,13 @@ struct qr_apply {
 static void qr_apply_columns(void *arg, int64_t item)
 {
 	const struct qr_apply *p = arg;
-	const int64_t cols = least(BESIDE, p->n - item * BESIDE),
+	const int64_t cols = yk_min(BESIDE, p->n - item * BESIDE),
 		      padded = (p->width + UNIT - 1) / UNIT * UNIT;
 	REAL w[WIDE * BESIDE], tw[WIDE * BESIDE], *c = p->c + p->at * p->ld + item * BESIDE;
 	const REAL *v = p->v + p->at * WIDE;
-	const int tile = least(MAX_ROWS, ACROSS_ROWS);
+	const int tile = yk_min(MAX_ROWS, ACROSS_ROWS);
 	for (int64_t i = 0; i < padded; i += tile)
-		ACROSS((int)least(tile, padded - i), cols, p->m - p->at, v + i, WIDE, c, p->ld,
+		ACROSS((int)yk_min(tile, padded - i), cols, p->m - p->at, v + i, WIDE, c, p->ld,
 		       w + i * BESIDE, BESIDE, false, NULL, 0);
 	for (int64_t i = 0; i < p->width; i++) {
 		REAL *to = tw + i * BESIDE;
@@ -186,9 +186,9 @@ static void qr_apply(struct qr_apply *p)
 static void qr(int64_t m, int64_t n, void *to, int64_t ld, void *memory)
 {
 	REAL *a = to;
-	const int64_t k = least(m, n);
+	const int64_t k = yk_min(m, n);
 	for (int64_t at = 0, panel = 0; at < k; at += WIDE, panel++) {
-		const int64_t width = least(WIDE, k - at), extent = least(WIDE, ld - at);
+		const int64_t width = yk_min(WIDE, k - at), extent = yk_min(WIDE, ld - at);
 		REAL *v = qr_panel_of(memory, m, panel);
 		qr_panel(m, at, width, extent, a, ld, v);
 		struct qr_apply p = { m,   at, width,        ld - at - extent,
@@ -202,11 +202,11 @@ static void qr(int64_t m, int64_t n, void *to, int64_t ld, void *memory)
 static void q(int64_t m, int64_t n, int64_t k, const void *memory, void *to, int64_t ld)
 {
 	REAL *x = to;
-	for (int64_t panel = (least(m, n) + WIDE - 1) / WIDE - 1; panel >= 0; panel--) {
+	for (int64_t panel = (yk_min(m, n) + WIDE - 1) / WIDE - 1; panel >= 0; panel--) {
 		const int64_t at = panel * WIDE;
 		REAL *v = qr_panel_of(memory, m, panel);
 		struct qr_apply p = {
-			m, at, least(WIDE, least(m, n) - at), k, ld, v, v + m * WIDE, x, false
+			m, at, yk_min(WIDE, yk_min(m, n) - at), k, ld, v, v + m * WIDE, x, false
 		};
 		qr_apply(&p);
 	}
@@ -221,12 +221,12 @@ static void q_columns(int64_t m, int64_t n, int64_t k, const void *memory, void 
 		if (i < k)
 			x[i * ld + i] = 1;
 	}
-	for (int64_t panel = (least(m, n) + WIDE - 1) / WIDE - 1; panel >= 0; panel--) {
+	for (int64_t panel = (yk_min(m, n) + WIDE - 1) / WIDE - 1; panel >= 0; panel--) {
 		// columns before it are still those of the identity
 		const int64_t at = panel * WIDE;
 		REAL *v = qr_panel_of(memory, m, panel);
 		struct qr_apply p = {
-			m,      at,   least(WIDE, least(m, n) - at), ld - at, ld, v, v + m * WIDE,
+			m,      at,   yk_min(WIDE, yk_min(m, n) - at), ld - at, ld, v, v + m * WIDE,
 			x + at, false
 		};
 		qr_apply(&p);

@@ -4,17 +4,12 @@
 
 #include "dense.h"
 
-static int64_t least(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
-}
-
 // Columns of Q and rows of R.
 static int64_t middle(const struct yoke_op *op)
 {
 	const struct yoke_view *a = &op->in[0];
 	const int64_t m = a->dims[a->rank - 2], n = a->dims[a->rank - 1];
-	return op->attr[0].i ? m : least(m, n);
+	return op->attr[0].i ? m : yk_min(m, n);
 }
 
 static size_t bytes(const struct yoke_op *op)
@@ -42,7 +37,7 @@ static void one(struct dense_batch *b, int64_t index, void *memory)
 		const struct matrix to = matrix_of(&op->out[1], 2, index);
 		for (int64_t i = 0; i < k; i++) // below the diagonal it is undefined
 			memset(a + (size_t)(i * ld) * d->element, 0,
-			       (size_t)least(i, n) * d->element);
+			       (size_t)yk_min(i, n) * d->element);
 		d->store(&to, k, n, a, ld);
 	}
 	if (op->out[0].kind != YOKE_VIEW_NONE) {

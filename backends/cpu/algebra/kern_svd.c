@@ -32,16 +32,6 @@ static int64_t max_of(int64_t n)
 	return 2 * n > ROTATIONS ? 2 * n : n * n < ROTATIONS ? n * n + 2 * n + 2 : ROTATIONS;
 }
 
-static int64_t larger(int64_t a, int64_t b)
-{
-	return a > b ? a : b;
-}
-
-static int64_t smaller(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
-}
-
 // Memory from byte `at` on, if there is any
 static void *after(char *memory, size_t at)
 {
@@ -133,7 +123,7 @@ static struct shape shape_of(const struct yoke_op *op)
 	const struct yoke_view *a = &op->in[0];
 	const int64_t m = a->dims[a->rank - 2], n = a->dims[a->rank - 1];
 	struct shape s = {
-		larger(m, n), smaller(m, n), smaller(m, n), m < n, false, op->attr[0].i
+		yk_max(m, n), yk_min(m, n), yk_min(m, n), m < n, false, op->attr[0].i
 	};
 	s.vectors = op->out[0].kind != YOKE_VIEW_NONE || op->out[2].kind != YOKE_VIEW_NONE;
 	if (s.full)

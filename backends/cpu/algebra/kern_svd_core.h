@@ -84,8 +84,8 @@ static void SVD(chunk)(const struct SVD(core) * g, int64_t item, int64_t *from, 
 {
 	const int64_t rows = g->n - g->k,
 		      each = rows < LARGE_ROWS ? rows : (rows + CHUNKS - 1) / CHUNKS;
-	*from = smaller(g->k + item * each, g->n);
-	*to = smaller(*from + each, g->n);
+	*from = yk_min(g->k + item * each, g->n);
+	*to = yk_min(*from + each, g->n);
 }
 
 // sums[item] = the product of rows of a with the left reflection
@@ -121,7 +121,7 @@ static void SVD(times_right)(void *arg, int64_t item)
 	REAL *x = g->x + (g->k - g->begin) * ld;
 	int64_t i, to;
 	SVD(chunk)(g, item, &i, &to);
-	for (i = larger(i, g->k + 1); i + 4 <= to; i += 4) {
+	for (i = yk_max(i, g->k + 1); i + 4 <= to; i += 4) {
 		const REAL *a = g->a + i * ld;
 		V sum[4][2] = { { { 0 } } };
 		int64_t j = first;
@@ -251,7 +251,7 @@ static void SVD(reduce)(struct SVD(core) * g)
 	const int64_t n = g->n;
 	memset(g->left, 0, (size_t)(n * g->ld) * sizeof *g->left);
 	for (int64_t begin = 0; begin < n; begin += BLOCK) {
-		const int64_t end = smaller(begin + BLOCK, n);
+		const int64_t end = yk_min(begin + BLOCK, n);
 		g->begin = begin;
 		memset(g->x, 0, (size_t)(BLOCK * g->ld) * sizeof *g->x);
 		memset(g->y, 0, (size_t)(BLOCK * g->ld) * sizeof *g->y);

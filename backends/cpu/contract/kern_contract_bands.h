@@ -25,8 +25,8 @@ static int64_t band_scratch(struct bands *s, int64_t deep, int64_t k)
 
 	s->all = k > deep;
 	if (s->all)
-		rows *= ceil_div(s->p.m, MR);
-	s->ld = direct ? g->cm : ceil_div(s->p.n, NR) * NR;
+		rows *= yk_ceil_div(s->p.m, MR);
+	s->ld = direct ? g->cm : yk_ceil_div(s->p.n, NR) * NR;
 	return MR * DEPTH(g->blocking.kc) + (direct ? 0 : rows * s->ld);
 }
 
@@ -65,10 +65,10 @@ static void run_bands(struct bands *s, const P *b, int64_t width, int64_t j, int
 	const bool direct = sums_in_c(g);
 
 	for (int64_t i = 0; i < p->m; i += MR) {
-		const int64_t rows = min(MR, p->m - i), to = p->c + i * g->cm;
+		const int64_t rows = yk_min(MR, p->m - i), to = p->c + i * g->cm;
 		T *c = direct ? sums_at(g, to) : s->sums + (s->all ? i * s->ld : 0);
 		for (int64_t q = l; q < end; q += kc) {
-			const int64_t k = min(kc, end - q);
+			const int64_t k = yk_min(kc, end - q);
 			const struct band a = band_at(s, i, rows, q, k);
 			multiply_band(&a, b + DEPTH(q - l) * width + j * DEPTH(k), c, s->ld,
 				      direct ? rows : MR, direct ? p->n : s->ld, k,
@@ -85,17 +85,17 @@ static void local_item(void *arg, int64_t item)
 	struct job *job = arg;
 	const struct yk_gemm *g = job->g;
 	struct bands s = { .job = job, .p = work_of(job, item) };
-	const int64_t kc = g->blocking.kc, width = ceil_div(s.p.n, NR) * NR;
-	const int64_t deep = min(g->k, s.p.m <= MR ? kc : band_depth(g, &g->blocking));
+	const int64_t kc = g->blocking.kc, width = yk_ceil_div(s.p.n, NR) * NR;
+	const int64_t deep = yk_min(g->k, s.p.m <= MR ? kc : band_depth(g, &g->blocking));
 	const int64_t own = band_scratch(&s, s.p.m <= MR ? g->k : deep, g->k);
 
 	if (!band_begin(&s, job, own + width * DEPTH(deep)))
 		return;
 	P *b = (P *)s.r.at + own;
 	for (int64_t l = 0; l < g->k; l += deep) {
-		const int64_t end = min(g->k, l + deep);
+		const int64_t end = yk_min(g->k, l + deep);
 		for (int64_t q = l; q < end; q += kc) {
-			const int64_t k = min(kc, end - q);
+			const int64_t k = yk_min(kc, end - q);
 			pack_b(b + DEPTH(q - l) * width, g, at(g, s.p.b, q, g->bk, 0, 0), s.p.n, k,
 			       0, k);
 		}
@@ -108,13 +108,13 @@ static void shared_item(void *arg, int64_t item)
 {
 	struct job *job = arg;
 	const struct yk_gemm *g = job->g;
-	const int64_t width = ceil_div(job->ns, NR) * NR, deep = band_depth(g, &g->blocking);
+	const int64_t width = yk_ceil_div(job->ns, NR) * NR, deep = band_depth(g, &g->blocking);
 	struct bands s = { .job = job, .p = shared_work_of(job, item) };
 
 	if (!band_begin(&s, job, band_scratch(&s, deep, job->ks)))
 		return;
 	for (int64_t l = 0; l < job->ks; l += deep) {
-		const int64_t end = min(job->ks, l + deep);
+		const int64_t end = yk_min(job->ks, l + deep);
 		run_bands(&s, (const P *)g->workspace + DEPTH(l) * width, width, s.p.j, l, end,
 			  end == job->ks);
 	}

@@ -47,20 +47,10 @@ enum {
 	SHARE = (6 << 20) / sizeof(P), // elements of b packed at a time
 };
 
-static int64_t ceil_div(int64_t a, int64_t b)
-{
-	return (a + b - 1) / b;
-}
-
-static int64_t min(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
-}
-
 // The smallest multiple of `unit` that divides n into no more blocks than `part` does.
 static int64_t even(int64_t n, int64_t part, int64_t unit)
 {
-	return ceil_div(ceil_div(n, ceil_div(n, part)), unit) * unit;
+	return yk_ceil_div(yk_ceil_div(n, yk_ceil_div(n, part)), unit) * unit;
 }
 
 // m n k as a double, which cannot overflow.
@@ -78,7 +68,7 @@ static double bytes_of_b(const struct yk_gemm *g)
 
 static int64_t items(const struct yk_gemm *g, const struct yk_blocking *c)
 {
-	return ceil_div(g->m, c->mb) * ceil_div(g->n, c->nb);
+	return yk_ceil_div(g->m, c->mb) * yk_ceil_div(g->n, c->nb);
 }
 
 static bool worth_dividing(const struct yk_gemm *g, const struct yk_blocking *c)
@@ -173,7 +163,7 @@ static int64_t strip_cols(const struct yk_gemm *g)
 	(void)g;
 	return 2 * NR;
 #else
-	int64_t rows = ceil_div(g->m, ceil_div(g->m, MR));
+	int64_t rows = yk_ceil_div(g->m, yk_ceil_div(g->m, MR));
 
 	return strip_of((int)rows, native(g) ? PLAIN : g->dtype)->cols;
 #endif
@@ -186,8 +176,8 @@ static void block_dots(const struct yk_gemm *g, struct yk_blocking *c)
 
 	if (cols < g->n / MANY)
 		cols = g->n / MANY;
-	if (cols < ceil_div(SMALL / 2, g->m * g->k))
-		cols = ceil_div(SMALL / 2, g->m * g->k);
+	if (cols < yk_ceil_div(SMALL / 2, g->m * g->k))
+		cols = yk_ceil_div(SMALL / 2, g->m * g->k);
 	c->mb = g->m;
 	c->nb = even(g->n, cols, DOT_COLS);
 }
@@ -195,7 +185,7 @@ static void block_dots(const struct yk_gemm *g, struct yk_blocking *c)
 
 static void block_in_place(const struct yk_gemm *g, struct yk_blocking *c)
 {
-	int64_t unit, cols = ceil_div(2 * SMALL, g->m * g->k);
+	int64_t unit, cols = yk_ceil_div(2 * SMALL, g->m * g->k);
 
 	c->mb = g->m;
 	if (g->bn == 1 && bytes_of_b(g) > BEYOND)
@@ -203,10 +193,10 @@ static void block_in_place(const struct yk_gemm *g, struct yk_blocking *c)
 	else
 		unit = strip_cols(g);
 	if (g->m > FEW_ROWS && bytes_of_b(g) <= RESIDENT) {
-		c->mb = even(g->m, min(g->m, ceil_div(SMALL, g->k * g->n)), MR);
+		c->mb = even(g->m, yk_min(g->m, yk_ceil_div(SMALL, g->k * g->n)), MR);
 		cols = g->n;
 	}
-	c->nb = min(ceil_div(cols, unit), ceil_div(g->n, unit)) * unit;
+	c->nb = yk_min(yk_ceil_div(cols, unit), yk_ceil_div(g->n, unit)) * unit;
 }
 #endif
 
@@ -252,13 +242,15 @@ static void block_bands(const struct yk_gemm *g, struct yk_blocking *c)
 	while (items(g, c) < MANY && worth_dividing(g, c) && (c->mb > 2 * MR || c->nb > 2 * NR))
 		halve(g, c, c->mb > 2 * MR && c->mb >= c->nb);
 	// all of k if the result cannot hold partial sums, otherwise what fits
-	c->ns = sums_in_c(g) ? min(g->n, 16 * c->nb) : g->n;
+	c->ns = sums_in_c(g) ? yk_min(g->n, 16 * c->nb) : g->n;
 	c->ks = g->k;
 	if (sums_in_c(g))
-		c->ks = min(g->k, ceil_div(SHARE, ceil_div(c->ns, NR) * NR * DEPTH(c->kc)) * c->kc);
+		c->ks = yk_min(g->k,
+			       yk_ceil_div(SHARE, yk_ceil_div(c->ns, NR) * NR * DEPTH(c->kc)) *
+				       c->kc);
 	else
-		c->ns = min(g->n, ceil_div(SHARE, DEPTH(g->k)));
-	c->ns = ceil_div(c->ns, c->nb) * c->nb;
+		c->ns = yk_min(g->n, yk_ceil_div(SHARE, DEPTH(g->k)));
+	c->ns = yk_ceil_div(c->ns, c->nb) * c->nb;
 	c->share_a = !reads_rows_in_place(g, c) && g->n > c->nb &&
 		     products(g->m, 1, c->ks) * sizeof(P) <= 2. * COPY_A;
 }
@@ -279,15 +271,15 @@ static void block_shared(const struct yk_gemm *g, struct yk_blocking *c)
 		halve(g, c, true);
 	// All of k if the result cannot hold partial sums, otherwise what fits.
 	if (sums_in_c(g)) {
-		c->ns = min(g->n, 8 * 2 * L2_COLS);
-		panels = SHARE / (ceil_div(c->ns, NR) * NR * DEPTH(c->kc));
-		c->ks = min(g->k, (panels > 1 ? panels : 1) * c->kc);
+		c->ns = yk_min(g->n, 8 * 2 * L2_COLS);
+		panels = SHARE / (yk_ceil_div(c->ns, NR) * NR * DEPTH(c->kc));
+		c->ks = yk_min(g->k, (panels > 1 ? panels : 1) * c->kc);
 	} else {
 		c->ks = g->k;
 		panels = SHARE / ((double)DEPTH(g->k) * (double)c->nb);
-		c->ns = min(g->n, (panels > 1 ? panels : 1) * c->nb);
+		c->ns = yk_min(g->n, (panels > 1 ? panels : 1) * c->nb);
 	}
-	c->ns = ceil_div(c->ns, c->nb) * c->nb;
+	c->ns = yk_ceil_div(c->ns, c->nb) * c->nb;
 	// Where rows of a are strided across cache lines, work items with few rows would each load
 	// most lines again, as would several work items with the same rows.
 	c->share_a = g->am == 1 && g->ak != 1 &&
@@ -308,7 +300,7 @@ static void block_shared(const struct yk_gemm *g, struct yk_blocking *c)
 static void block_copying(const struct yk_gemm *g, struct yk_blocking *c)
 {
 	c->mb = dense_across(g) ? even(g->m, COPY_ROWS, MR) : g->m;
-	c->nb = min(COPY_COLS, ceil_div(g->n, NR) * NR);
+	c->nb = yk_min(COPY_COLS, yk_ceil_div(g->n, NR) * NR);
 	c->ns = 0;
 	c->ks = g->k;
 	c->share_a = g->win || !reads_rows_in_place(g, c);
@@ -330,12 +322,12 @@ static void block_copying(const struct yk_gemm *g, struct yk_blocking *c)
 // Elements of packed b; packed a follows it.
 static int64_t packed_b(const struct yk_blocking *c)
 {
-	return ceil_div(c->ns, NR) * NR * DEPTH(c->ks);
+	return yk_ceil_div(c->ns, NR) * NR * DEPTH(c->ks);
 }
 
 static int64_t packed_a(const struct yk_gemm *g, const struct yk_blocking *c)
 {
-	return c->share_a ? ceil_div(g->m, MR) * MR * DEPTH(c->ks) : 0;
+	return c->share_a ? yk_ceil_div(g->m, MR) * MR * DEPTH(c->ks) : 0;
 }
 
 #ifdef PAIR_DOTS

@@ -85,14 +85,14 @@ static void dots_wide(int64_t m, int64_t n, int64_t k, const uint16_t *a,
 		      const uint16_t *b, int64_t ldb, T *c, int64_t ldc)
 {
 	_Alignas(64) T sums[DOT_FAR * DOT_WIDE * VL];
-	int64_t step = ceil_div(m, ceil_div(m, DOT_ROWS)), cols;
+	int64_t step = yk_ceil_div(m, yk_ceil_div(m, DOT_ROWS)), cols;
 
 	for (int64_t l = 0; l < k; l += STRETCH)
 		for (int64_t j = 0; j < n; j += cols) {
 			cols = n - j >= DOT_COLS ? DOT_COLS : 1;
 			for (int64_t i = 0; i < m; i += step)
-				dot_of[min(step, m - i) - 1][cols > 1](
-					min(STRETCH, k - l), a + l * m + i * DOT_K,
+				dot_of[yk_min(step, m - i) - 1][cols > 1](
+					yk_min(STRETCH, k - l), a + l * m + i * DOT_K,
 					m * DOT_K, b + j * ldb + l, ldb,
 					sums + (i * DOT_WIDE + j) * VL, l > 0);
 		}
@@ -104,12 +104,12 @@ static void dots_wide(int64_t m, int64_t n, int64_t k, const uint16_t *a,
 
 static void block_dots(const struct yk_gemm *g, struct yk_blocking *c)
 {
-	int64_t unit = DOT_WIDE, cols = ceil_div(2 * SMALL, g->m * g->k);
+	int64_t unit = DOT_WIDE, cols = yk_ceil_div(2 * SMALL, g->m * g->k);
 
 	c->mb = g->m;
 	if (cols < g->n / MANY)
 		cols = g->n / MANY;
-	c->nb = ceil_div(min(cols, g->n), unit) * unit;
+	c->nb = yk_ceil_div(yk_min(cols, g->n), unit) * unit;
 }
 
 // a (m, k) as [k / DOT_K][m][DOT_K], zero beyond k. Without packing, rows a power of two apart
@@ -119,7 +119,7 @@ static void pack_rows(uint16_t *to, const struct yk_gemm *g, const char *a)
 	for (int64_t l = 0; l < g->k; l += DOT_K)
 		for (int64_t i = 0; i < g->m; i++, to += DOT_K) {
 			const uint16_t *from = half_at(a, i * g->am + l * g->ak);
-			int64_t n = min(DOT_K, g->k - l);
+			int64_t n = yk_min(DOT_K, g->k - l);
 			if (n < DOT_K)
 				memset(to, 0, DOT_K * sizeof *to);
 			if (g->ak == 1)
@@ -135,7 +135,7 @@ static void dots_item(void *arg, int64_t item)
 	struct job *job = arg;
 	const struct yk_gemm *g = job->g;
 	struct work p = work_of(job, item);
-	int64_t a_size = ceil_div(g->k, DOT_K) * g->m * DOT_K / 2; // in units of T
+	int64_t a_size = yk_ceil_div(g->k, DOT_K) * g->m * DOT_K / 2; // in units of T
 	struct scratch r;
 	T *c;
 
@@ -144,7 +144,7 @@ static void dots_item(void *arg, int64_t item)
 	c = r.at + a_size;
 	pack_rows((uint16_t *)r.at, g, p.a);
 	for (int64_t j = 0; j < p.n; j += DOT_WIDE)
-		dots_wide(g->m, min(DOT_WIDE, p.n - j), g->k, (uint16_t *)r.at,
+		dots_wide(g->m, yk_min(DOT_WIDE, p.n - j), g->k, (uint16_t *)r.at,
 			  half_at(p.b, j * g->bn), g->bn, c + j, p.n);
 	finish(g, &r, c, p.n, p.c, p.j, g->m, p.n);
 }

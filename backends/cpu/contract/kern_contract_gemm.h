@@ -59,15 +59,15 @@ static struct work work_of(const struct job *job, int64_t item)
 {
 	const struct yk_gemm *g = job->g;
 	const struct yk_blocking *blocking = &g->blocking;
-	int64_t rows = ceil_div(g->m, blocking->mb), a, b, c;
+	int64_t rows = yk_ceil_div(g->m, blocking->mb), a, b, c;
 	struct work p;
 
 	p.i = item % rows * blocking->mb;
 	item /= rows;
 	p.j = item % job->n_items * blocking->nb;
 	p.batch = item / job->n_items;
-	p.m = min(g->m - p.i, blocking->mb);
-	p.n = min(g->n - p.j, blocking->nb);
+	p.m = yk_min(g->m - p.i, blocking->mb);
+	p.n = yk_min(g->n - p.j, blocking->nb);
 	yk_gemm_batch(g, p.batch, &a, &b, &c);
 	p.a = at(g, g->a, p.i, g->am, a, 1);
 	p.b = at(g, g->b, p.j, g->bn, b, 1);
@@ -80,13 +80,13 @@ static struct work shared_work_of(const struct job *job, int64_t item)
 {
 	const struct yk_gemm *g = job->g;
 	const struct yk_blocking *blocking = &g->blocking;
-	const int64_t rows = ceil_div(g->m, blocking->mb);
+	const int64_t rows = yk_ceil_div(g->m, blocking->mb);
 	const int64_t i = item % rows * blocking->mb, j = item / rows * blocking->nb;
 
 	return (struct work){ .i = i,
 			      .j = j,
-			      .m = min(blocking->mb, g->m - i),
-			      .n = min(blocking->nb, job->ns - j),
+			      .m = yk_min(blocking->mb, g->m - i),
+			      .n = yk_min(blocking->nb, job->ns - j),
 			      .a = at(g, job->a, i, g->am, 0, 0),
 			      .c = job->c + i * g->cm + (job->j0 + j) * g->cn };
 }
@@ -131,7 +131,7 @@ static void finish(const struct yk_gemm *g, struct scratch *r, T *sums, int64_t 
 	// The sums are the transpose of the result, see orient.
 	for (int64_t j = 0; j < n; j += SQUARE)
 		for (int64_t i = 0; i < m; i += SQUARE) {
-			int64_t w = min(SQUARE, n - j), h = min(SQUARE, m - i);
+			int64_t w = yk_min(SQUARE, n - j), h = yk_min(SQUARE, m - i);
 			for (int64_t q = 0; q < w; q++)
 				for (int64_t k = 0; k < h; k++)
 					turned[q * h + k] = sums[(i + k) * ld + j + q];
@@ -147,7 +147,7 @@ static void pack_scattered(T *to, const struct yk_gemm *g, const T *a, int64_t m
 			   int64_t k, int64_t l, int64_t end)
 {
 	for (int64_t i = 0; i < m; i += MR) {
-		const int wide = (int)min(MR, m - i);
+		const int wide = (int)yk_min(MR, m - i);
 		T *panel = to + i * k;
 		for (int64_t q = l; q < end; q++) {
 			const T *from = a + i + g->win->a_at[l0 + q];
@@ -173,7 +173,7 @@ static void pack_a_at(P *to, const struct yk_gemm *g, const char *a, int64_t m, 
 	}
 	for (int64_t n; run && l < end; l += n) { // one contiguous run at a time
 		const int64_t x = (l0 + l) % run, first = (l0 + l) / run * g->win->a_image + x;
-		n = min(run - x, end - l);
+		n = yk_min(run - x, end - l);
 		pack_a(to, g, at(g, a, 0, 0, first - l, 1), m, k, l, n);
 	}
 	if (run)
@@ -194,7 +194,7 @@ static P *shared_a(const struct job *job, int64_t l, int64_t i, int64_t k)
 	const struct yk_gemm *g = job->g;
 	P *a = (P *)g->workspace + packed_b(&job->g->blocking);
 
-	return a + DEPTH(l) * ceil_div(g->m, MR) * MR + i * DEPTH(k);
+	return a + DEPTH(l) * yk_ceil_div(g->m, MR) * MR + i * DEPTH(k);
 }
 
 // The layout of packed b: for each block of kc rows, its panels; likewise packed a. A matrix that
@@ -211,8 +211,8 @@ static int64_t items_of_b(const struct job *job)
 	const struct yk_gemm *g = job->g;
 
 	return !job->ns		     ? 0 :
-	       by_rows(g->bn, g->bk) ? ceil_div(job->g->blocking.kc, SHARE_ROWS) :
-				       ceil_div(job->ns, NR);
+	       by_rows(g->bn, g->bk) ? yk_ceil_div(job->g->blocking.kc, SHARE_ROWS) :
+				       yk_ceil_div(job->ns, NR);
 }
 
 static int64_t items_of_a(const struct job *job)
@@ -220,18 +220,18 @@ static int64_t items_of_a(const struct job *job)
 	const struct yk_gemm *g = job->g;
 
 	return !job->g->blocking.share_a || (job->j0 && job->ks == g->k) ? 0 :
-	       by_rows(g->am, g->ak) ? ceil_div(job->g->blocking.kc, SHARE_ROWS) :
-				       ceil_div(g->m, GROUP_A);
+	       by_rows(g->am, g->ak) ? yk_ceil_div(job->g->blocking.kc, SHARE_ROWS) :
+				       yk_ceil_div(g->m, GROUP_A);
 }
 
 static void pack_item(void *arg, int64_t item)
 {
 	struct job *job = arg;
 	const struct yk_gemm *g = job->g;
-	int64_t panels = ceil_div(job->ns, NR), of_b = items_of_b(job);
+	int64_t panels = yk_ceil_div(job->ns, NR), of_b = items_of_b(job);
 	int64_t all = of_b + items_of_a(job);
 	int64_t l = item / all * job->g->blocking.kc, q = item % all;
-	int64_t k = min(job->g->blocking.kc, job->ks - l), row = 0, rows = k, first = 0, many;
+	int64_t k = yk_min(job->g->blocking.kc, job->ks - l), row = 0, rows = k, first = 0, many;
 	bool b = q < of_b;
 
 	if (!b)
@@ -239,12 +239,12 @@ static void pack_item(void *arg, int64_t item)
 	many = b ? job->ns : g->m;
 	if (b ? by_rows(g->bn, g->bk) : by_rows(g->am, g->ak)) {
 		row = q * SHARE_ROWS;
-		rows = min(SHARE_ROWS, k - row);
+		rows = yk_min(SHARE_ROWS, k - row);
 		if (rows <= 0)
 			return;
 	} else {
 		first = q * (b ? NR : GROUP_A);
-		many = min(b ? NR : GROUP_A, many - first);
+		many = yk_min(b ? NR : GROUP_A, many - first);
 	}
 	if (b)
 		pack_b_at((P *)g->workspace + DEPTH(l) * panels * NR + first * DEPTH(k), g,
@@ -277,7 +277,7 @@ static void local_item(void *arg, int64_t item)
 	b = a + a_size;
 	c = direct ? sums_at(g, p.c) : r.at + a_size + b_size;
 	for (int64_t l = 0; l < g->k; l += blocking->kc) {
-		int64_t k = min(blocking->kc, g->k - l);
+		int64_t k = yk_min(blocking->kc, g->k - l);
 		pack_b_at(b, g, at(g, p.b, l, g->bk, 0, 0), p.j, p.n, l, k, 0, k);
 		pack_a_at(a, g, p.a, p.m, l, k, 0, k);
 		multiply_panels(a, b, c, direct ? g->cm : p.n, p.m, p.n, k, l > 0);
@@ -295,7 +295,7 @@ static void rows_in_place(const struct job *job, const char *a, T *c, int64_t ld
 
 	for (int64_t q = 0; q < n; q += L2_COLS)
 		multiply_with(&tiles_of_rows, (const T *)a, b + q * k, c + q, ldc, m,
-			      min(L2_COLS, n - q), k, false, true);
+			      yk_min(L2_COLS, n - q), k, false, true);
 }
 #endif
 
@@ -306,7 +306,7 @@ static void shared_item(void *arg, int64_t item)
 	const struct yk_blocking *blocking = &g->blocking;
 	const struct work p = shared_work_of(job, item);
 	const bool direct = sums_in_c(g), in_place = reads_rows_in_place(g, blocking);
-	const int64_t width = ceil_div(job->ns, NR) * NR, ldc = direct ? g->cm : p.n;
+	const int64_t width = yk_ceil_div(job->ns, NR) * NR, ldc = direct ? g->cm : p.n;
 	const int64_t a_size =
 		blocking->share_a || in_place ? 0 : blocking->mb * DEPTH(blocking->kc);
 	struct scratch r;
@@ -322,7 +322,7 @@ static void shared_item(void *arg, int64_t item)
 		rows_in_place(job, p.a, c, ldc, p.j, p.m, p.n);
 #endif
 	for (int64_t l = 0; l < job->ks && !in_place; l += blocking->kc) {
-		int64_t k = min(blocking->kc, job->ks - l);
+		int64_t k = yk_min(blocking->kc, job->ks - l);
 		const P *b = (const P *)g->workspace + DEPTH(l) * width + p.j * DEPTH(k);
 		if (blocking->share_a)
 			a = shared_a(job, l, p.i, k);
@@ -330,7 +330,7 @@ static void shared_item(void *arg, int64_t item)
 			pack_a_at(a, g, p.a, p.m, job->k0 + l, k, 0, k);
 		for (int64_t q = 0; q < p.n; q += L2_COLS)
 			multiply_panels(a, b + q * DEPTH(k), c + q, ldc, p.m,
-					min(L2_COLS, p.n - q), k, job->k0 + l > 0);
+					yk_min(L2_COLS, p.n - q), k, job->k0 + l > 0);
 	}
 	if (!direct)
 		finish(g, &r, c, ldc, p.c, job->j0 + p.j, p.m, p.n);
@@ -349,14 +349,14 @@ static void run_shared(struct job *job)
 		job->b = at(g, g->b, b, 1, 0, 0);
 		job->c = c;
 		for (job->j0 = 0; job->j0 < g->n; job->j0 += blocking->ns) {
-			job->ns = min(blocking->ns, g->n - job->j0);
+			job->ns = yk_min(blocking->ns, g->n - job->j0);
 			for (job->k0 = 0; job->k0 < g->k; job->k0 += blocking->ks) {
-				job->ks = min(blocking->ks, g->k - job->k0);
-				yk_team_run(ceil_div(job->ks, blocking->kc) *
+				job->ks = yk_min(blocking->ks, g->k - job->k0);
+				yk_team_run(yk_ceil_div(job->ks, blocking->kc) *
 						    (items_of_b(job) + items_of_a(job)),
 					    pack_item, job);
-				yk_team_run(ceil_div(g->m, blocking->mb) *
-						    ceil_div(job->ns, blocking->nb),
+				yk_team_run(yk_ceil_div(g->m, blocking->mb) *
+						    yk_ceil_div(job->ns, blocking->nb),
 					    shared_item, job);
 			}
 		}
@@ -373,7 +373,7 @@ static void copying_item(void *arg, int64_t item)
 	// consecutive items use the same rows of a, or the same windows
 	const int64_t i0 = g->win ? p.i : item / job->n_items * blocking->mb;
 	const int64_t j0 = g->win ? p.j : item % job->n_items * blocking->nb;
-	const int64_t m = min(g->m - i0, blocking->mb), n = min(g->n - j0, blocking->nb);
+	const int64_t m = yk_min(g->m - i0, blocking->mb), n = yk_min(g->n - j0, blocking->nb);
 	const int64_t to = i0 * g->cm + j0 * g->cn;
 	const bool direct = sums_in_c(g), packed = blocking->share_a;
 	int64_t ldc = direct ? g->cm : n, b_size = NR * blocking->kc;
@@ -385,16 +385,16 @@ static void copying_item(void *arg, int64_t item)
 	b = r.at;
 	c = direct ? sums_at(g, to) : r.at + b_size;
 	for (int64_t l = 0; l < g->k; l += blocking->kc) {
-		int64_t k = min(blocking->kc, g->k - l);
+		int64_t k = yk_min(blocking->kc, g->k - l);
 		const T *a =
 			packed ? shared_a(job, l, i0, k) : (const T *)at(g, g->a, i0, g->am, 0, 0);
 		for (int64_t j = 0; j < n; j += NR) {
-			int64_t cols = min(NR, n - j), i = 0;
+			int64_t cols = yk_min(NR, n - j), i = 0;
 			const char *from = at(g, g->b, l, g->bk, j0 + j, g->bn);
 			if (g->win) {
 				pack_windows(b, g, g->b, j0 + j, cols, l, k);
 			} else if (dense_across(g) && cols == NR) {
-				i = min(MR, m);
+				i = yk_min(MR, m);
 				tiles_copying[i - 1][!packed](k, a, from, g->bk, c + j, ldc, l > 0,
 							      b);
 			} else {
@@ -414,7 +414,7 @@ static void run_copying(struct job *job)
 
 	job->a = g->a;
 	job->ks = g->k;
-	yk_team_run(ceil_div(g->k, g->blocking.kc) * items_of_a(job), pack_item, job);
+	yk_team_run(yk_ceil_div(g->k, g->blocking.kc) * items_of_a(job), pack_item, job);
 	yk_team_run(items(g, &g->blocking), copying_item, job);
 }
 #endif
@@ -443,7 +443,7 @@ int ENTRY_RUN(const struct yk_gemm *g)
 #endif
 		[LOCAL] = local_item,
 	};
-	struct job job = { .g = g, .n_items = ceil_div(g->n, g->blocking.nb) };
+	struct job job = { .g = g, .n_items = yk_ceil_div(g->n, g->blocking.nb) };
 
 	if (g->blocking.mode < SHARED)
 		yk_team_run(g->batches * items(g, &g->blocking), run[g->blocking.mode], &job);

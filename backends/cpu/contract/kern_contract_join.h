@@ -109,7 +109,7 @@ static void strips_item(void *arg, int64_t item)
 	struct job *job = arg;
 	const struct yk_gemm *g = job->g;
 	struct work p = work_of(job, item);
-	int64_t a_size = ceil_div(p.m, MR) * MR * DEPTH(g->k);
+	int64_t a_size = yk_ceil_div(p.m, MR) * MR * DEPTH(g->k);
 	int64_t depth = strip_depth(g, p.n);
 	struct scratch r;
 	const P *a;
@@ -121,9 +121,9 @@ static void strips_item(void *arg, int64_t item)
 	a = (const P *)r.at;
 	pack_a((P *)r.at, g, p.a, p.m, g->k, 0, g->k);
 	for (int64_t l = 0; l < g->k; l += depth) {
-		int64_t k = min(depth, g->k - l), ahead = l + depth < g->k ? depth : 0;
+		int64_t k = yk_min(depth, g->k - l), ahead = l + depth < g->k ? depth : 0;
 		for (int64_t i = 0; i < p.m; i += MR)
-			join_strip((int)min(MR, p.m - i), p.n, k,
+			join_strip((int)yk_min(MR, p.m - i), p.n, k,
 				   a + i * DEPTH(g->k) + DEPTH(l) * MR,
 				   half_at(p.b, l * g->bk), g->bk, c + i * p.n, p.n,
 				   l > 0, ahead);

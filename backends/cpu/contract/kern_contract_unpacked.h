@@ -13,7 +13,7 @@ static int64_t strip_depth(const struct yk_gemm *g, int64_t cols)
 	int64_t bytes = bytes_of_b(g) > BEYOND ? STAYS : 4 * STAYS;
 	int64_t rows = bytes / (int64_t)g->esize / cols;
 
-	return min(g->k, rows < 16 ? 16 : rows / K_UNIT * K_UNIT);
+	return yk_min(g->k, rows < 16 ? 16 : rows / K_UNIT * K_UNIT);
 }
 #endif
 
@@ -38,12 +38,12 @@ static const T *rows_of_a(const struct yk_gemm *g, const char *a, T *to, int64_t
 // Rows of a per group of inner products, and elements of a packed row.
 static int64_t dot_rows(const struct yk_gemm *g)
 {
-	return ceil_div(g->m, ceil_div(g->m, DOT_ROWS));
+	return yk_ceil_div(g->m, yk_ceil_div(g->m, DOT_ROWS));
 }
 
 static int64_t packed_row(const struct yk_gemm *g)
 {
-	return ceil_div(g->k, VL) * VL;
+	return yk_ceil_div(g->k, VL) * VL;
 }
 
 // Rows of a in the layout of dots, so that they are one stream: [k / VL][rows][VL].
@@ -54,7 +54,7 @@ static void pack_rows(T *to, const struct yk_gemm *g, const char *a, int64_t row
 	for (int64_t l = 0; l < g->k; l += VL)
 		for (int64_t i = 0; i < rows; i++, to += VL) {
 			const char *from = a + (i * g->am + l * g->ak) * size;
-			const int64_t n = min(VL, g->k - l);
+			const int64_t n = yk_min(VL, g->k - l);
 			if (g->ak == 1 && n == VL)
 				*(vec_u *)to = load_as(g->dtype, from);
 			else
@@ -74,7 +74,7 @@ static void dots_wide(const struct yk_gemm *g, int64_t n, const T *a, const char
 		const char *from = b + j * g->bn * (int64_t)g->esize;
 		cols = g->m > 1 && n - j >= DOT_COLS ? DOT_COLS : 1;
 		for (int64_t i = 0; i < g->m; i += step) {
-			const int64_t rows = min(step, g->m - i);
+			const int64_t rows = yk_min(step, g->m - i);
 			dot_of((int)rows, cols > 1, g->dtype)(g->k, a + i * packed_row(g), from,
 							      g->bn, sums);
 			for (int64_t q = 0; q < rows; q++)
@@ -101,7 +101,7 @@ static void dots_item(void *arg, int64_t item)
 	c = direct ? sums_at(g, p.c) : r.at + copied;
 	for (int64_t i = 0; i < g->m && !in_place; i += step)
 		pack_rows(r.at + i * packed_row(g), g, at(g, p.a, i, g->am, 0, 0),
-			  min(step, g->m - i));
+			  yk_min(step, g->m - i));
 	dots_wide(g, p.n, a, p.b, c, direct ? g->cm : p.n, direct ? g->cn : 1);
 	if (!direct)
 		finish(g, &r, c, p.n, p.c, p.j, g->m, p.n);
@@ -113,7 +113,7 @@ static void strips_item(void *arg, int64_t item)
 	const struct yk_gemm *g = job->g;
 	struct work p = work_of(job, item);
 	bool direct = sums_in_c(g);
-	int64_t step = ceil_div(p.m, ceil_div(p.m, MR)), ldc = direct ? g->cm : p.n;
+	int64_t step = yk_ceil_div(p.m, yk_ceil_div(p.m, MR)), ldc = direct ? g->cm : p.n;
 	int64_t am = g->am, ak = g->ak, depth = strip_depth(g, p.n);
 	int64_t tail = depth * VL, copied = native(g) ? 0 : p.m * g->k;
 	struct scratch r;
@@ -129,9 +129,9 @@ static void strips_item(void *arg, int64_t item)
 		ak = 1;
 	}
 	for (int64_t l = 0; l < g->k; l += depth) {
-		int64_t k = min(depth, g->k - l), ahead = l + depth < g->k ? depth : 0;
+		int64_t k = yk_min(depth, g->k - l), ahead = l + depth < g->k ? depth : 0;
 		for (int64_t i = 0; i < p.m; i += step)
-			multiply_strip((int)min(step, p.m - i), p.n, k,
+			multiply_strip((int)yk_min(step, p.m - i), p.n, k,
 				       a + i * am + l * ak, am, ak, g->dtype,
 				       at(g, p.b, l, g->bk, 0, 0), g->bk, c + i * ldc,
 				       ldc, l > 0, ahead, r.at);

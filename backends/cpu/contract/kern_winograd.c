@@ -53,16 +53,6 @@ struct yk_winograd {
 	bool keeps;                // CONV_W: sums of products are kept in the workspace
 };
 
-static int64_t min(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
-}
-
-static int64_t ceil_div(int64_t a, int64_t b)
-{
-	return (a + b - 1) / b;
-}
-
 bool ISA(yk_winograd_can)(const struct yoke_op *op)
 {
 	const struct yk_conv_operands o = yk_conv_operands_of(op);
@@ -83,8 +73,8 @@ bool ISA(yk_winograd_can)(const struct yoke_op *op)
 	}
 	const struct yoke_view *tiled = op->code == YOKE_OP_CONV_X ? o.x : o.y;
 	const double h = (double)tiled->dims[2], w = (double)tiled->dims[3];
-	const double tiles =
-		(double)ceil_div(tiled->dims[2], TILE) * (double)ceil_div(tiled->dims[3], TILE);
+	const double tiles = (double)yk_ceil_div(tiled->dims[2], TILE) *
+			     (double)yk_ceil_div(tiled->dims[3], TILE);
 	return PRODUCTS * tiles < 0.7 * TAPS * TAPS * h * w;
 }
 
@@ -92,20 +82,20 @@ static struct side side_of(const struct yoke_view *v, int span, int64_t lo0, int
 			   const int64_t *tiles)
 {
 	struct side s = { .channels = v->dims[1],
-			  .padded = ceil_div(v->dims[1], VL) * VL,
+			  .padded = yk_ceil_div(v->dims[1], VL) * VL,
 			  .n = { v->dims[2], v->dims[3] },
 			  .lo = { lo0, lo1 },
 			  .span = span };
 	const int64_t row = tiles[1] * TILE + POINTS - TILE;
 
 	s.band = (BAND / (row * VL * (int64_t)sizeof(T)) - (POINTS - TILE)) / TILE;
-	s.band = s.band < 1 ? 1 : min(s.band, tiles[0]);
+	s.band = s.band < 1 ? 1 : yk_min(s.band, tiles[0]);
 	return s;
 }
 
 static int64_t blocks_of_w(const struct yk_winograd *w)
 {
-	return ceil_div(w->outputs, OUTPUTS) * ceil_div(w->channels, BLOCK);
+	return yk_ceil_div(w->outputs, OUTPUTS) * yk_ceil_div(w->channels, BLOCK);
 }
 
 struct yk_winograd *ISA(yk_winograd_new)(const struct yoke_op *op)
@@ -123,7 +113,7 @@ struct yk_winograd *ISA(yk_winograd_new)(const struct yoke_op *op)
 	w->batch = o.x->dims[0];
 	for (int i = 0; i < 2; i++) {
 		w->out[i] = tiled->dims[2 + i];
-		w->tiles[i] = ceil_div(w->out[i], TILE);
+		w->tiles[i] = yk_ceil_div(w->out[i], TILE);
 	}
 	if (op->code == YOKE_OP_CONV_X)
 		w->side[0] = side_of(o.y, POINTS, TAPS - 1 - lo[0], TAPS - 1 - lo[1], w->tiles);
@@ -135,8 +125,8 @@ struct yk_winograd *ISA(yk_winograd_new)(const struct yoke_op *op)
 		      limit = op->code == YOKE_OP_CONV_W ? CHUNK_W : CHUNK;
 	const int64_t row = PRODUCTS * w->tiles[1] * (w->side[0].padded + w->side[1].padded) *
 			    (int64_t)sizeof(T);
-	w->chunk = min(rows, row < limit ? limit / row : 1);
-	w->chunk = ceil_div(rows, ceil_div(rows, w->chunk));
+	w->chunk = yk_min(rows, row < limit ? limit / row : 1);
+	w->chunk = yk_ceil_div(rows, yk_ceil_div(rows, w->chunk));
 	w->keeps = op->code == YOKE_OP_CONV_W && (w->chunk < rows || blocks_of_w(w) < FEW);
 	return w;
 }
@@ -174,7 +164,7 @@ struct job {
 // channels).
 static int64_t block_width(const struct side *s, int64_t c)
 {
-	return min(BLOCK, s->padded - c / BLOCK * BLOCK);
+	return yk_min(BLOCK, s->padded - c / BLOCK * BLOCK);
 }
 
 static int64_t place(const struct side *s, int64_t tiles, int64_t c, int64_t product, int64_t tile)
@@ -189,9 +179,9 @@ static void transpose_lines(const struct job *job, T *to, int64_t image, int64_t
 			    int64_t n, int64_t wide)
 {
 	const struct side *s = job->side;
-	const int64_t first = min(s->lo[1] > 0 ? s->lo[1] : 0, wide),
-		      end = min(wide, s->n[1] + s->lo[1]);
-	const int lanes = (int)min(VL, s->channels - c);
+	const int64_t first = yk_min(s->lo[1] > 0 ? s->lo[1] : 0, wide),
+		      end = yk_min(wide, s->n[1] + s->lo[1]);
+	const int lanes = (int)yk_min(VL, s->channels - c);
 	const T *from = job->from + image * job->image + c * job->channel;
 
 	for (int64_t i = line; i < line + n; i++, to += wide * VL) {
@@ -216,7 +206,7 @@ static void transform_item(void *arg, int64_t item)
 	const struct side *s = job->side;
 	const int64_t vectors = s->padded / VL, c = item % vectors * VL,
 		      wide = (w->tiles[1] - 1) * TILE + s->span;
-	const int64_t end = min(job->rows, (item / vectors + 1) * s->band);
+	const int64_t end = yk_min(job->rows, (item / vectors + 1) * s->band);
 	const int64_t apart = job->tiles * block_width(s, c);
 	T *lines = yk_team_scratch((size_t)((s->band * TILE + POINTS) * wide * VL) * sizeof(T));
 
@@ -227,7 +217,7 @@ static void transform_item(void *arg, int64_t item)
 	for (int64_t row = item / vectors * s->band, n; row < end; row += n) {
 		const int64_t image = (job->row + row) / w->tiles[0],
 			      top = (job->row + row) % w->tiles[0];
-		n = min(end - row, w->tiles[0] - top);
+		n = yk_min(end - row, w->tiles[0] - top);
 		transpose_lines(job, lines, image, c, top * TILE - s->lo[0],
 				(n - 1) * TILE + s->span, wide);
 		for (int64_t i = 0; i < n * w->tiles[1]; i++) {
@@ -253,8 +243,8 @@ static void transform_side(struct job *job, int side, const struct yoke_view *v,
 	job->channel = v->strides[1];
 	job->line = v->strides[2];
 	job->to = to;
-	yk_team_run(job->side->padded / VL * ceil_div(job->rows, job->side->band), transform_item,
-		    job);
+	yk_team_run(job->side->padded / VL * yk_ceil_div(job->rows, job->side->band),
+		    transform_item, job);
 }
 
 // ---- CONV and CONV_X ----
@@ -269,11 +259,11 @@ static void transform_panels(const struct job *job, T *to, int64_t c, int64_t k,
 	const bool turned = w->code == YOKE_OP_CONV_X;
 	const int64_t inputs = turned ? w->outputs : w->channels,
 		      outputs = turned ? w->channels : w->outputs;
-	const int64_t apart = ceil_div(wide, NR) * NR * k;
+	const int64_t apart = yk_ceil_div(wide, NR) * NR * k;
 	T part[RUN * EACH * VL];
 
 	for (int64_t v = 0; v < wide; v += VL) {
-		const int lanes = (int)min(VL, outputs - o - v);
+		const int lanes = (int)yk_min(VL, outputs - o - v);
 		T *panel = to + v / NR * NR * k + v % NR;
 		if (lanes < VL)
 			memset(part, 0, sizeof part);
@@ -295,7 +285,7 @@ static void transform_panels(const struct job *job, T *to, int64_t c, int64_t k,
 			if (real < RUN)
 				memset(part + real * EACH * VL, 0,
 				       (size_t)((RUN - real) * EACH * VL) * sizeof(T));
-			for (int64_t q = 0; q < min(RUN, k - l); q++) {
+			for (int64_t q = 0; q < yk_min(RUN, k - l); q++) {
 				const int64_t step = turned ? -VL : VL;
 				transform(transform_taps, TAPS, POINTS,
 					  part + (q * EACH + (turned ? EACH - 1 : 0)) * VL,
@@ -315,7 +305,7 @@ static void store_tile(const T *from, T *to, int64_t channel, int64_t line, int 
 			transpose4((const char *)(from + i * TILE * VL + q), VL * sizeof(T),
 				   to + q * channel + i * line, (int)channel);
 		for (; q < lanes; q++)
-			for (int64_t j = 0; j < min(w, TILE); j++)
+			for (int64_t j = 0; j < yk_min(w, TILE); j++)
 				to[q * channel + i * line + j] = from[(i * TILE + j) * VL + q];
 	}
 }
@@ -329,7 +319,7 @@ static void finish(const struct job *job, const T *sums, int64_t tile, int64_t n
 	T part[TILE * TILE * VL];
 
 	for (int64_t v = 0; v < wide; v += VL) {
-		const int lanes = (int)min(VL, outputs - o - v);
+		const int lanes = (int)yk_min(VL, outputs - o - v);
 		for (int64_t t = 0; t < n; t++) {
 			const int64_t row = job->row + (tile + t) / w->tiles[1],
 				      x = (tile + t) % w->tiles[1] * TILE;
@@ -339,8 +329,8 @@ static void finish(const struct job *job, const T *sums, int64_t tile, int64_t n
 			store_tile(part,
 				   job->out + image * job->out_image + (o + v) * job->out_channel +
 					   y * job->out_line + x,
-				   job->out_channel, job->out_line, lanes, min(TILE, w->out[0] - y),
-				   w->out[1] - x);
+				   job->out_channel, job->out_line, lanes,
+				   yk_min(TILE, w->out[0] - y), w->out[1] - x);
 		}
 	}
 }
@@ -351,10 +341,11 @@ static void product_item(void *arg, int64_t item)
 	const struct yk_winograd *w = job->w;
 	const struct side *s = &w->side[0];
 	const int64_t outputs = w->code == YOKE_OP_CONV_X ? w->channels : w->outputs,
-		      of = ceil_div(outputs, OUTPUTS);
-	const int64_t o = item % of * OUTPUTS, wide = ceil_div(min(OUTPUTS, outputs - o), VL) * VL;
-	const int64_t tile = item / of * job->each, n = min(job->each, job->tiles - tile);
-	const int64_t panels = ceil_div(wide, NR) * NR * BLOCK;
+		      of = yk_ceil_div(outputs, OUTPUTS);
+	const int64_t o = item % of * OUTPUTS,
+		      wide = yk_ceil_div(yk_min(OUTPUTS, outputs - o), VL) * VL;
+	const int64_t tile = item / of * job->each, n = yk_min(job->each, job->tiles - tile);
+	const int64_t panels = yk_ceil_div(wide, NR) * NR * BLOCK;
 	T *taps = yk_team_scratch((size_t)(PRODUCTS * (panels + n * wide)) * sizeof(T)),
 	  *sums = taps + PRODUCTS * panels;
 
@@ -368,7 +359,7 @@ static void product_item(void *arg, int64_t item)
 		for (int64_t p = 0; p < PRODUCTS; p++)
 			ISA(yk_gemm_f32_panels)
 		(n, wide, k, job->x + place(s, job->tiles, c, p, tile),
-		 taps + p * ceil_div(wide, NR) * NR * k, sums + p * n * wide, wide, c > 0);
+		 taps + p * yk_ceil_div(wide, NR) * NR * k, sums + p * n * wide, wide, c > 0);
 	}
 	finish(job, sums, tile, n, o, wide);
 }
@@ -389,7 +380,7 @@ static void finish_taps(const struct job *job, const T *sums, int64_t o, int64_t
 				  POINTS * outputs * width, outputs * width, part, VL);
 			pack_transposed(job->out + ((o + i) * w->channels + c + v) * EACH, EACH,
 					(const char *)part, VL * sizeof(T), EACH,
-					min(VL, w->channels - c - v));
+					yk_min(VL, w->channels - c - v));
 		}
 }
 
@@ -399,10 +390,10 @@ static void gradient_item(void *arg, int64_t item)
 	const struct yk_winograd *w = job->w;
 	const struct side *x = &w->side[0], *y = &w->side[1];
 	const int64_t groups = w->keeps ? PRODUCTS / GROUP : 1, block = item / groups,
-		      across = ceil_div(w->channels, BLOCK);
+		      across = yk_ceil_div(w->channels, BLOCK);
 	const int64_t o = block / across * OUTPUTS, c = block % across * BLOCK,
 		      width = block_width(x, c);
-	const int64_t outputs = min(OUTPUTS, w->outputs - o),
+	const int64_t outputs = yk_min(OUTPUTS, w->outputs - o),
 		      first = w->keeps ? item % groups * GROUP : 0;
 	const int rows = ISA(yk_gemm_f32_rows);
 	T *sums = w->keeps ? job->sums + block * PRODUCTS * OUTPUTS * BLOCK :
@@ -419,10 +410,9 @@ static void gradient_item(void *arg, int64_t item)
 		for (int64_t t = 0; t < job->tiles; t += CHAIN)
 			for (int64_t i = 0; i < outputs; i += rows)
 				ISA(yk_gemm_f32_across)
-				((int)min(rows, outputs - i), width, min(CHAIN, job->tiles - t),
-				 of_y + t * lda + i, lda, of_x + t * width, width,
-				 sums + (p * outputs + i) * width, width, t || !job->first, NULL,
-				 0);
+		((int)yk_min(rows, outputs - i), width, yk_min(CHAIN, job->tiles - t),
+		 of_y + t * lda + i, lda, of_x + t * width, width, sums + (p * outputs + i) * width,
+		 width, t || !job->first, NULL, 0);
 	}
 	if (!w->keeps)
 		finish_taps(job, sums, o, outputs, c, width);
@@ -432,11 +422,11 @@ static void taps_item(void *arg, int64_t block)
 {
 	const struct job *job = arg;
 	const struct yk_winograd *w = job->w;
-	const int64_t across = ceil_div(w->channels, BLOCK), o = block / across * OUTPUTS,
+	const int64_t across = yk_ceil_div(w->channels, BLOCK), o = block / across * OUTPUTS,
 		      c = block % across * BLOCK;
 
 	finish_taps(job, job->sums + block * PRODUCTS * OUTPUTS * BLOCK, o,
-		    min(OUTPUTS, w->outputs - o), c, block_width(&w->side[0], c));
+		    yk_min(OUTPUTS, w->outputs - o), c, block_width(&w->side[0], c));
 }
 
 // ---- entry point ----
@@ -459,7 +449,7 @@ int ISA(yk_winograd_run)(const struct yk_winograd *w, const struct yoke_op *op)
 			   .out_line = r->strides[2] };
 
 	for (job.row = 0; job.row < rows; job.row += job.rows) {
-		job.rows = min(w->chunk, rows - job.row);
+		job.rows = yk_min(w->chunk, rows - job.row);
 		job.tiles = job.rows * w->tiles[1];
 		job.first = !job.row;
 		transform_side(&job, 0, op->code == YOKE_OP_CONV_X ? o.y : o.x, x);
@@ -469,11 +459,12 @@ int ISA(yk_winograd_run)(const struct yk_winograd *w, const struct yoke_op *op)
 				    gradient_item, &job);
 			continue;
 		}
-		job.each = ceil_div(ceil_div(job.tiles, ceil_div(job.tiles, ROWS)), MR) * MR;
-		yk_team_run(
-			ceil_div(op->code == YOKE_OP_CONV_X ? w->channels : w->outputs, OUTPUTS) *
-				ceil_div(job.tiles, job.each),
-			product_item, &job);
+		job.each =
+			yk_ceil_div(yk_ceil_div(job.tiles, yk_ceil_div(job.tiles, ROWS)), MR) * MR;
+		yk_team_run(yk_ceil_div(op->code == YOKE_OP_CONV_X ? w->channels : w->outputs,
+					OUTPUTS) *
+				    yk_ceil_div(job.tiles, job.each),
+			    product_item, &job);
 	}
 	if (w->keeps)
 		yk_team_run(blocks_of_w(w), taps_item, &job);

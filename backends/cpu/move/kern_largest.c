@@ -46,15 +46,10 @@ struct job {
 	struct chunk *chunk;
 };
 
-static int64_t min_of(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
-}
-
 // Elements per chunk, in whole words.
 static int64_t each_of(int64_t n)
 {
-	const int64_t p = n / MIN_SIZE, chunks = p < 1 ? 1 : min_of(p, CHUNKS);
+	const int64_t p = n / MIN_SIZE, chunks = p < 1 ? 1 : yk_min(p, CHUNKS);
 	return (n / chunks + WORD) / WORD * WORD;
 }
 
@@ -146,11 +141,11 @@ static const uint32_t *listed(const struct job *j, int64_t index)
 static void mark(void *arg, int64_t index)
 {
 	const struct job *j = arg;
-	const int64_t from = index * j->each, end = min_of(from + j->each, j->n);
+	const int64_t from = index * j->each, end = yk_min(from + j->each, j->n);
 	const uint32_t max = (uint32_t)(j->each / LISTED);
 	uint32_t *list = j->list + index * (j->each / LISTED), n = 0;
 	for (int64_t i = from; i < end; i += WORD) {
-		uint32_t marks = mark_word(j, i, min_of(end - i, WORD));
+		uint32_t marks = mark_word(j, i, yk_min(end - i, WORD));
 		j->marks[i / WORD] = marks;
 		for (; marks && n < max; marks &= marks - 1) {
 			const int64_t p = i + __builtin_ctz(marks);
@@ -164,7 +159,7 @@ static void mark(void *arg, int64_t index)
 static void count(void *arg, int64_t index)
 {
 	const struct job *j = arg;
-	const int64_t from = index * j->each, end = min_of(from + j->each, j->n);
+	const int64_t from = index * j->each, end = yk_min(from + j->each, j->n);
 	const uint32_t *list = listed(j, index);
 	// two counters in turn, since increments of the same bin would wait for each other
 	uint32_t two[2][BINS], turn = 0;
@@ -185,7 +180,7 @@ static void count(void *arg, int64_t index)
 static void take(void *arg, int64_t index)
 {
 	const struct job *j = arg;
-	const int64_t from = index * j->each, end = min_of(from + j->each, j->n);
+	const int64_t from = index * j->each, end = yk_min(from + j->each, j->n);
 	const uint32_t *list = listed(j, index);
 	int64_t to = j->chunk[index].to, left = j->chunk[index].left;
 	for (int64_t i = from; i < end; i += WORD)
