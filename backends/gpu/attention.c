@@ -335,7 +335,7 @@ static bool fits_wgmma(const struct yk_gpu_device *d, const struct yoke_op *op)
 	       yk_gpu_units(d, dtype);
 }
 
-bool yk_gpu_wgmma_wanted(void)
+bool yk_gpu_wgmma_enabled(void)
 {
 	static const struct yoke_setting attention = {
 		sizeof attention, "attention", "string", "matrix",
@@ -354,7 +354,7 @@ static uint64_t can(struct yk_gpu_device *d, const struct yoke_op *op)
 	    !yk_gpu_dense_of(&op->out[1], yoke_f32))
 		return 0;
 	const bool groups = fits_wgmma(d, op);
-	if (groups && q->dims[1] > FEW && yk_gpu_wgmma_wanted())
+	if (groups && q->dims[1] > FEW && yk_gpu_wgmma_enabled())
 		return 1u << WGMMA_IMPL;
 	return 1u << TILES_IMPL | fits_blocks(d, op) << MATRIX_IMPL |
 	       (q->dims[1] <= FEW) << ROWS_IMPL | groups << WGMMA_IMPL;

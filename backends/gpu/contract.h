@@ -66,7 +66,7 @@ extern const struct yk_gpu_variant yk_gpu_contract_direct, yk_gpu_contract_rows,
 // True if f32 products may use tf32; declares the setting `matmul`.
 bool yk_gpu_tf32_wanted(void);
 // True if attention is to use warp groups where it can; declares the setting `attention`.
-bool yk_gpu_wgmma_wanted(void);
+bool yk_gpu_wgmma_enabled(void);
 
 // A variant added by a driver: products by a vendor's library, launched through yk_gpu_call.
 struct yk_gpu_library {

@@ -54,7 +54,7 @@ void yk_thread_named(pthread_t thread, const char *name); // as debuggers show i
 // Sleeps until the word is woken if it still has this value.  It may return early.  Fallback: a
 // short time.
 void yk_team_sleep(atomic_uint *word, unsigned value);
-void yk_team_wake(atomic_uint *word, int most);
+void yk_team_wake(atomic_uint *word, int max);
 
 // Asks the system for the registers of matrix tiles (AMX).
 bool yk_permits_tiles(void);

@@ -156,7 +156,7 @@ int yk_watch_begin(struct yk_watch *w, const char *folder, struct yk_progress *p
 	if (!w->cycles)
 		return 0;
 	// measure before the run's clock starts
-	if (yk_roof_wanted() && !yk_roof_of(yk_current()->device, yoke_f32))
+	if (yk_roof_enabled() && !yk_roof_of(yk_current()->device, yoke_f32))
 		return yk_fail(YOKE_ENOMEM, "out of memory");
 	snprintf(traces, sizeof traces, "%s/trace", folder);
 	const struct yoke_profile_schedule *s = &w->schedule;

@@ -92,7 +92,7 @@ static int join(struct yk_work *w, uint32_t from, uint32_t into, struct yk_built
 	return 0;
 }
 
-bool yk_fuse_wanted(void)
+bool yk_fuse_enabled(void)
 {
 	return yk_param_bool(&fuse);
 }

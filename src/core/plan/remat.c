@@ -305,7 +305,7 @@ static int attempt(struct trial *t, uint32_t node)
 
 int yk_remat(struct yk_work *w)
 {
-	if (!yk_fuse_wanted())
+	if (!yk_fuse_enabled())
 		return 0;
 	struct trial *t = calloc(1, sizeof *t);
 	uint32_t nodes = (uint32_t)w->g.nodes; // excludes clones made below

@@ -127,7 +127,7 @@ static struct yk_roof *roof_new(struct yk_device *d)
 	return r;
 }
 
-bool yk_roof_wanted(void)
+bool yk_roof_enabled(void)
 {
 	return yk_param_bool(&limits_setting);
 }

@@ -25,7 +25,7 @@ struct yk_roof {
 };
 const struct yk_roof *yk_roof_of(struct yk_device *, int dtype); // NULL: no memory
 
-bool yk_roof_wanted(void); // whether the setting profile.limits requests it
+bool yk_roof_enabled(void); // whether the setting profile.limits requests it
 
 // Which limit bounds a row, and the fraction reached: rate over min(P, W flops / bytes).  seconds:
 // average per call.

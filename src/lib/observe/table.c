@@ -66,7 +66,7 @@ static void fill(const struct yk_profile *p, const struct yk_row *r, uint64_t al
 		.memory = r->growth,
 		.occupancy = occupancy_of(p, r),
 	};
-	if (!r->dtype || !yk_roof_wanted()) // not a step: its bytes are not device memory traffic
+	if (!r->dtype || !yk_roof_enabled()) // not a step: its bytes are not device memory traffic
 		return;
 	const struct yk_bounded b =
 		yk_roofline(yk_roof_of(device_of(p, r), r->dtype), r->dtype, r->flops / calls,
