@@ -45,7 +45,8 @@ FN long limit_of(const struct attention_args *a, long seen, long t)
 	return n < 0 ? 0 : min_of(n, seen);
 }
 
-// The same for kernels with matrix units, whose numbers of rows are below 2^30, if query 0 sees `more` keys.
+// The same for kernels with matrix units, whose numbers of rows are below 2^30, if query 0 sees
+// `more` keys.
 FN int keys_of(const struct attention_args *a, int seen, int more, int t)
 {
 	int n = a->causal ? more + t : more;

@@ -58,8 +58,8 @@ FN VEC seen_slope(VEC weight, VEC x)
 #if WITH_DQ
 // dq [rows][HEAD], `step` apart, += ds [rows][LANES] keys [LANES][HEAD]. seen: skips where ds is 0,
 // so that a hidden key's NaN has no effect.
-FN void add_dq(GLOBAL float *dq, long step, const VEC *ds, LOCAL_POINTER const float *keys, int rows,
-	int D, bool seen)
+FN void add_dq(GLOBAL float *dq, long step, const VEC *ds, LOCAL_POINTER const float *keys,
+	       int rows, int D, bool seen)
 {
 	const float *f = (const float *)ds;
 	for (int i = 0; i < rows; i += ROWS)
@@ -122,7 +122,8 @@ FN void clear_dq(GLOBAL float *dq, long step, const struct attention_args *a)
 KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_back_keys(GLOBAL uchar *dk_base, ulong dk_at,
 	GLOBAL uchar *dv_base, ulong dv_at, GLOBAL uchar *dq_base, ulong dq_at, PARAMETERS)
 {
-	LOCAL float queries[BLOCK * HEAD], gradients[BLOCK * HEAD], lse[BLOCK], r[BLOCK], room[TEAM_ROOM];
+	LOCAL float queries[BLOCK * HEAD], gradients[BLOCK * HEAD], lse[BLOCK], r[BLOCK],
+		room[TEAM_ROOM];
 	VEC k[SLICE * NV], v[SLICE * NV], dk[SLICE * NV], dv[SLICE * NV];
 	VEC p[BLOCK * NV], ds[BLOCK * NV], keep[BLOCK * NV], number[NV];
 	int item = LOCAL_ID(0), depth = EXTENT((a.D + ROWS - 1) / ROWS * ROWS, SLICE);
@@ -162,7 +163,8 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_back_keys(GLOBAL uchar *dk_
 		if (first < a.T)
 			stage(keys, head_at(k_base, k_at, &a.k, b, j, kv), a.k.t,
 				(int)min_of(seen - j, TILE), TILE, a.D, a.scale, item);
-		bool plain = first >= a.T || (!a.masked && !a.causal) || all_finite(keys, TILE * HEAD);
+		bool plain =
+			first >= a.T || (!a.masked && !a.causal) || all_finite(keys, TILE * HEAD);
 #endif
 		UNROLL_ROWS
 		for (int d = 0; d < depth * NV; d++) {
@@ -209,8 +211,8 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_back_keys(GLOBAL uchar *dk_
 				}
 				if (a.dropout > 0.0f) {
 #ifdef WARP
-					keep_team(keep, room, row * a.S + mine, a.S, false, key, step, a.dropout,
-						item);
+					keep_team(keep, room, row * a.S + mine, a.S, false, key,
+						  step, a.dropout, item);
 #else
 #if LANES % 4 == 0
 					if (a.S % 4 == 0)
@@ -232,10 +234,13 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_back_keys(GLOBAL uchar *dk_
 					UNROLL
 					for (int u = 0; u < 4; u++) {
 						int at = i + u;
-						VEC m = a.dropout > 0.0f ? keep[at] : VEC_SPLAT(1.0f);
-						e[u] = seen_weight(e[u], p[at], VEC_SPLAT(lse[at / NV]));
+						VEC m = a.dropout > 0.0f ? keep[at] :
+									   VEC_SPLAT(1.0f);
+						e[u] = seen_weight(e[u], p[at],
+								   VEC_SPLAT(lse[at / NV]));
 						p[at] = e[u] * m;
-						ds[at] = seen_slope(e[u], ds[at] * m - VEC_SPLAT(r[at / NV]));
+						ds[at] = seen_slope(
+							e[u], ds[at] * m - VEC_SPLAT(r[at / NV]));
 					}
 				}
 				product(dv, gradients + part, 1, HEAD, p, depth, rows, true);
@@ -250,10 +255,10 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_back_keys(GLOBAL uchar *dk_
 					add_dq(dq + t * dq_step, dq_step, ds, keys, n, a.D, true);
 #endif
 			}
-		lanes_store(dk, head_at(dk_base, dk_at, &a.dk, b, mine, kv) + part, a.dk.t, a.S - mine,
-			a.D - part, depth, a.scale);
-		lanes_store(dv, head_at(dv_base, dv_at, &a.dv, b, mine, kv) + part, a.dv.t, a.S - mine,
-			a.D - part, depth, 1.0f);
+		lanes_store(dk, head_at(dk_base, dk_at, &a.dk, b, mine, kv) + part, a.dk.t,
+			    a.S - mine, a.D - part, depth, a.scale);
+		lanes_store(dv, head_at(dv_base, dv_at, &a.dv, b, mine, kv) + part, a.dv.t,
+			    a.S - mine, a.D - part, depth, 1.0f);
 	}
 #if WITH_DQ && STORE
 	for (long h = kv * group; h < (kv + 1) * group; h++) {
@@ -269,7 +274,8 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_back_keys(GLOBAL uchar *dk_
 #endif
 }
 
-KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_back_queries(GLOBAL uchar *dq_base, ulong dq_at, PARAMETERS)
+KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1)
+	attention_back_queries(GLOBAL uchar *dq_base, ulong dq_at, PARAMETERS)
 {
 	LOCAL float keys[BLOCK * HEAD], values[BLOCK * HEAD], room[TEAM_ROOM];
 	LOCAL int found;
@@ -285,9 +291,10 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_back_queries(GLOBAL uchar *
 	long key = number_whole(key_base, key_at, a.key);
 	long step = number_whole(step_base, step_at, a.step);
 
-	lanes_load(q, head_at(q_base, q_at, &a.q, b, mine, h) + part, a.q.t, a.T - mine, a.D - part, depth,
-		a.scale);
-	lanes_load(g, head_at(g_base, g_at, &a.g, b, mine, h) + part, a.g.t, a.T - mine, a.D - part, depth, 1.0f);
+	lanes_load(q, head_at(q_base, q_at, &a.q, b, mine, h) + part, a.q.t, a.T - mine, a.D - part,
+		   depth, a.scale);
+	lanes_load(g, head_at(g_base, g_at, &a.g, b, mine, h) + part, a.g.t, a.T - mine, a.D - part,
+		   depth, 1.0f);
 	for (int l = 0; l < LANES; l++) {
 		bool there = mine + l < a.T;
 		((float *)lse)[l] = there ? finite_lse(((GLOBAL const float *)(
@@ -305,18 +312,21 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_back_queries(GLOBAL uchar *
 			int n = (int)min_of(sees - j, BLOCK);
 			int rows = EXTENT((n + ROWS - 1) / ROWS * ROWS, BLOCK);
 			SYNC();
-			stage(keys, head_at(k_base, k_at, &a.k, b, j, kv), a.k.t, n, rows, a.D, 1.0f, item);
-			stage(values, head_at(v_base, v_at, &a.v, b, j, kv), a.v.t, n, rows, a.D, 1.0f,
-				item);
+			stage(keys, head_at(k_base, k_at, &a.k, b, j, kv), a.k.t, n, rows, a.D,
+			      1.0f, item);
+			stage(values, head_at(v_base, v_at, &a.v, b, j, kv), a.v.t, n, rows, a.D,
+			      1.0f, item);
 			SYNC();
 			product(p, keys + part, HEAD, 1, q, rows, depth, false);
 			product(ds, values + part, HEAD, 1, g, rows, depth, false);
 			team_add(p, room, item);
 			team_add(ds, room, item);
 			if (a.masked)
-				add_mask(p, (GLOBAL const beside *)(mask_base + mask_at) + b * a.mask_b +
-					h * a.mask_h + mine * a.mask_t + j * a.mask_s, a.mask_s, a.mask_t,
-					n, a.T - mine);
+				add_mask(p,
+					 (GLOBAL const beside *)(mask_base + mask_at) +
+						 b * a.mask_b + h * a.mask_h + mine * a.mask_t +
+						 j * a.mask_s,
+					 a.mask_s, a.mask_t, n, a.T - mine);
 			if (j + rows > limit_of(&a, seen, t))
 				hide_keys(p, &a, seen, mine, j, rows);
 			if (a.dropout > 0.0f)
@@ -333,7 +343,8 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_back_queries(GLOBAL uchar *
 					int at = i + u;
 					if (a.dropout > 0.0f)
 						ds[at] *= keep[at];
-					ds[at] = seen_slope(seen_weight(e[u], p[at], lse[u % NV]), ds[at] - r[u % NV]);
+					ds[at] = seen_slope(seen_weight(e[u], p[at], lse[u % NV]),
+							    ds[at] - r[u % NV]);
 				}
 			}
 			if (seen_only)
@@ -344,6 +355,6 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_back_queries(GLOBAL uchar *
 		seen_only = !seen_only && (a.masked || a.causal) &&
 			group_any(any_nan(dq, depth * NV), &found, item);
 	} while (seen_only);
-	lanes_store(dq, head_at(dq_base, dq_at, &a.dq, b, mine, h) + part, a.dq.t, a.T - mine, a.D - part, depth,
-		a.scale);
+	lanes_store(dq, head_at(dq_base, dq_at, &a.dq, b, mine, h) + part, a.dq.t, a.T - mine,
+		    a.D - part, depth, a.scale);
 }

@@ -4,9 +4,9 @@
 // sides are in local memory in their stored dtype, LD elements apart. The weights between two
 // products are rounded to the same dtype: in registers if the prologue has matrix_a_of_sums, else
 // through local memory, rows LW apart.
-// MATRIX is the dtype. SIZED: the launch assigns that many bytes of local memory. QUADS: all rows read are aligned to 16 bytes and a multiple of that long;
-// QUADS_OUT: likewise all rows written. MASKED, DROPOUT: compile in the mask or dropout, which take
-// registers.
+// MATRIX is the dtype. SIZED: the launch assigns that many bytes of local memory. QUADS: all rows
+// read are aligned to 16 bytes and a multiple of that long; QUADS_OUT: likewise all rows written.
+// MASKED, DROPOUT: compile in the mask or dropout, which take registers.
 #ifndef MATRIX
 #define MATRIX 3
 #define STORE 1
@@ -107,7 +107,8 @@ FN void row_quad(uint *to, GLOBAL const stored *from, int left)
 #if STORE == 0
 		to[i] = i < left ? AS_UINT(from[i]) : 0u;
 #else
-		uint low = 2 * i < left ? from[2 * i] : 0u, high = 2 * i + 1 < left ? from[2 * i + 1] : 0u;
+		uint low = 2 * i < left ? from[2 * i] : 0u,
+		     high = 2 * i + 1 < left ? from[2 * i + 1] : 0u;
 		to[i] = low | high << 16;
 #endif
 	}
@@ -131,8 +132,8 @@ FN float quad_value(const uint *quad, int i)
 
 // to [lines][LD] = `count` rows of x, the rest zero. Called by the whole group. The rows are there
 // after COPIES_COMMIT, COPIES_WAIT and BARRIER.
-FN void copy_rows(LOCAL_POINTER matrix_element *to, GLOBAL const stored *from, long step, int count, int lines,
-	int D, int item)
+FN void copy_rows(LOCAL_POINTER matrix_element *to, GLOBAL const stored *from, long step, int count,
+		  int lines, int D, int item)
 {
 	const int quads = HEAD / PER, all = lines * quads;
 	STAGE_LOOP
@@ -152,8 +153,8 @@ FN void copy_rows(LOCAL_POINTER matrix_element *to, GLOBAL const stored *from, l
 }
 
 // The same, as a group of copies of its own.
-FN void stage_rows(LOCAL_POINTER matrix_element *to, GLOBAL const stored *from, long step, int count, int lines,
-	int D, int item)
+FN void stage_rows(LOCAL_POINTER matrix_element *to, GLOBAL const stored *from, long step,
+		   int count, int lines, int D, int item)
 {
 	copy_rows(to, from, step, count, lines, D, item);
 	COPIES_COMMIT();
@@ -167,7 +168,8 @@ struct own_rows {
 #endif
 };
 
-FN void hold_rows(struct own_rows *rows, bool held, LOCAL_POINTER const matrix_element *from, int lane)
+FN void hold_rows(struct own_rows *rows, bool held, LOCAL_POINTER const matrix_element *from,
+		  int lane)
 {
 	rows->from = from;
 #if HELD
@@ -176,7 +178,8 @@ FN void hold_rows(struct own_rows *rows, bool held, LOCAL_POINTER const matrix_e
 		for (int s = 0; s < STACK; s++)
 			UNROLL
 			for (int d = 0; d < HEAD; d += MATRIX_K)
-				rows->x[s * (HEAD / MATRIX_K) + d / MATRIX_K] = matrix_a(from + s * 16 * LD + d, LD, lane);
+				rows->x[s * (HEAD / MATRIX_K) + d / MATRIX_K] =
+					matrix_a(from + s * 16 * LD + d, LD, lane);
 	}
 #endif
 }
@@ -213,10 +216,11 @@ FN void rows_by_rows(struct matrix_sums *sums, const struct own_rows *rows, bool
 	}
 }
 
-// sums [STACK][columns / 16] += weights times BLOCK rows of b, from b's first column. The weights are
-// p [STACK][BLOCK / 16], or [LINES][LW] in local memory where that is not possible.
+// sums [STACK][columns / 16] += weights times BLOCK rows of b, from b's first column. The weights
+// are p [STACK][BLOCK / 16], or [LINES][LW] in local memory where that is not possible.
 FN void add_weighted(struct matrix_sums *sums, int columns, const struct matrix_sums *p,
-	LOCAL_POINTER const matrix_element *weights, LOCAL_POINTER const matrix_element *b, int lane)
+		     LOCAL_POINTER const matrix_element *weights,
+		     LOCAL_POINTER const matrix_element *b, int lane)
 {
 	UNROLL_READS
 	for (int k = 0; k < BLOCK; k += MATRIX_K) {
@@ -298,14 +302,16 @@ FN void put_weights(LOCAL_POINTER matrix_element *to, const struct matrix_sums *
 		UNROLL
 		for (int e = 0; e < MATRIX_SUMS; e++) {
 			int row = c / (BLOCK / 16) * 16 + matrix_row(e, lane);
-			to[row * LW + c % (BLOCK / 16) * 16 + matrix_column(e, lane)] = element_of(sums[c].x[e]);
+			to[row * LW + c % (BLOCK / 16) * 16 + matrix_column(e, lane)] =
+				element_of(sums[c].x[e]);
 		}
 }
 
-// to [LINES][columns] = factor [STACK][MATRIX_ROWS] * sums [STACK][columns / 16], of which `rows` and D
-// exist; transposed through a tile of LINES rows in local memory
-FN void put_rows(GLOBAL stored *to, long step, LOCAL_POINTER matrix_element *tile, const struct matrix_sums *sums,
-	int columns, int rows, int D, const float *factor, int lane)
+// to [LINES][columns] = factor [STACK][MATRIX_ROWS] * sums [STACK][columns / 16], of which `rows`
+// and D exist; transposed through a tile of LINES rows in local memory
+FN void put_rows(GLOBAL stored *to, long step, LOCAL_POINTER matrix_element *tile,
+		 const struct matrix_sums *sums, int columns, int rows, int D, const float *factor,
+		 int lane)
 {
 	UNROLL
 	for (int c = 0; c < STACK * (columns / 16); c++)
@@ -332,11 +338,11 @@ FN void put_rows(GLOBAL stored *to, long step, LOCAL_POINTER matrix_element *til
 	}
 }
 
-// to [LINES][LW] = 0 where dropout drops a weight; called by a warp. The weight at (row, column) has
-// the random number first + row * by_row + column * by_column, where one of the factors is 1;
+// to [LINES][LW] = 0 where dropout drops a weight; called by a warp. The weight at (row, column)
+// has the random number first + row * by_row + column * by_column, where one of the factors is 1;
 // fours: the other one and `first` are multiples of 4.
-FN void keep_tile(LOCAL_POINTER matrix_element *to, long first, long by_row, long by_column, bool fours, long key,
-	long step, float dropout, int lane)
+FN void keep_tile(LOCAL_POINTER matrix_element *to, long first, long by_row, long by_column,
+		  bool fours, long key, long step, float dropout, int lane)
 {
 	if (fours) {
 		bool along = by_column == 1;
@@ -345,10 +351,12 @@ FN void keep_tile(LOCAL_POINTER matrix_element *to, long first, long by_row, lon
 			int row = along ? i / (BLOCK / 4) : i % (LINES / 4) * 4;
 			int column = along ? i % (BLOCK / 4) * 4 : i / (LINES / 4);
 			uint w[4];
-			rand_four((ulong)(first + row * by_row + column * by_column) >> 2, key, step, w);
+			rand_four((ulong)(first + row * by_row + column * by_column) >> 2, key,
+				  step, w);
 			UNROLL
 			for (int k = 0; k < 4; k++)
-				to[row * LW + column + k * (along ? 1 : LW)] = kept_of((int)w[k], dropout) > 0.0f;
+				to[row * LW + column + k * (along ? 1 : LW)] =
+					kept_of((int)w[k], dropout) > 0.0f;
 		}
 		return;
 	}

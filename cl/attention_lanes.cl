@@ -151,7 +151,8 @@ FN void product(VEC *c, LOCAL_POINTER const float *a, int ai, int ap, const VEC 
 
 // The same with add, but skips elements of b that are 0 whatever a holds, because 0 * NaN would be
 // NaN.
-FN void product_seen(VEC *c, LOCAL_POINTER const float *a, int ai, int ap, const VEC *b, int m, int k)
+FN void product_seen(VEC *c, LOCAL_POINTER const float *a, int ai, int ap, const VEC *b, int m,
+		     int k)
 {
 	VEC none = VEC_SPLAT(0.0f);
 	UNROLL_ROWS
@@ -278,8 +279,8 @@ FN void keep_lanes(VEC *keep, long first, long by_row, int rows, long key, long 
 // The same, computed by the items of a warp: items that share a lane draw some of the numbers each,
 // in a rolled loop, because an unrolled one would need registers for every row. fours: as for
 // keep_rows.
-FN void keep_team(VEC *keep, LOCAL_POINTER float *room, long first, long by_row, bool fours, long key,
-	long step, float dropout, int item)
+FN void keep_team(VEC *keep, LOCAL_POINTER float *room, long first, long by_row, bool fours,
+		  long key, long step, float dropout, int item)
 {
 	LOCAL_POINTER float *to = room + item / PARTS; // [BLOCK][TILE]
 	if (fours) {
@@ -322,7 +323,8 @@ FN void lane_limits(VEC *to, const struct attention_args *a, long seen, long fir
 	}
 }
 
-// Scores p [rows][NV] of keys from j on become -inf where the lane's query, first + lane, does not see the key.
+// Scores p [rows][NV] of keys from j on become -inf where the lane's query, first + lane, does not
+// see the key.
 FN void hide_keys(VEC *p, const struct attention_args *a, long seen, long first, long j, int rows)
 {
 	VEC limits[NV];
@@ -331,12 +333,13 @@ FN void hide_keys(VEC *p, const struct attention_args *a, long seen, long first,
 	for (int i = 0; i < rows; i++)
 		UNROLL
 		for (int v = 0; v < NV; v++)
-			p[i * NV + v] = VEC_SPLAT((float)i) < limits[v] ? p[i * NV + v] : VEC_SPLAT(-INFINITY);
+			p[i * NV + v] = VEC_SPLAT((float)i) < limits[v] ? p[i * NV + v] :
+									  VEC_SPLAT(-INFINITY);
 }
 
 // Dropout factors of keys along the rows and queries along the lanes; `first` numbers the first.
-FN void keep_keys(VEC *keep, LOCAL_POINTER float *room, const struct attention_args *a, long first, int rows,
-	long key, long step, int item)
+FN void keep_keys(VEC *keep, LOCAL_POINTER float *room, const struct attention_args *a, long first,
+		  int rows, long key, long step, int item)
 {
 #ifdef WARP
 	keep_team(keep, room, first, 1, a->S % 4 == 0, key, step, a->dropout, item);

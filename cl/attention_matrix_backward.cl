@@ -34,10 +34,13 @@ struct inputs {
 	int T, S, seen, more;                // see keys_of
 };
 
-FN struct inputs inputs_of(GLOBAL uchar *q_base, ulong q_at, GLOBAL uchar *k_base, ulong k_at, GLOBAL uchar *v_base,
-	ulong v_at, GLOBAL uchar *r_base, ulong r_at, GLOBAL uchar *g_base, ulong g_at, GLOBAL uchar *lse_base, ulong lse_at,
-	GLOBAL uchar *mask_base, ulong mask_at, GLOBAL uchar *key_base, ulong key_at, GLOBAL uchar *step_base, ulong step_at,
-	GLOBAL uchar *seen_base, ulong seen_at, const struct attention_args *a, long b)
+FN struct inputs inputs_of(GLOBAL uchar *q_base, ulong q_at, GLOBAL uchar *k_base, ulong k_at,
+			   GLOBAL uchar *v_base, ulong v_at, GLOBAL uchar *r_base, ulong r_at,
+			   GLOBAL uchar *g_base, ulong g_at, GLOBAL uchar *lse_base, ulong lse_at,
+			   GLOBAL uchar *mask_base, ulong mask_at, GLOBAL uchar *key_base,
+			   ulong key_at, GLOBAL uchar *step_base, ulong step_at,
+			   GLOBAL uchar *seen_base, ulong seen_at, const struct attention_args *a,
+			   long b)
 {
 	struct inputs in;
 	in.q = head_at(q_base, q_at, &a->q, b, 0, 0);
@@ -60,22 +63,25 @@ FN struct inputs inputs_of(GLOBAL uchar *q_base, ulong q_at, GLOBAL uchar *k_bas
 	return in;
 }
 
-// p and ds [STACK][BLOCK / 16] = P M and dS of queries from t and keys from j on, from S and g v', of a
-// warp's LINES rows by BLOCK rows of the other side. keys: the rows are keys. lse and r: of the
-// columns' queries in local memory, or of the rows' queries, in units of log2 and times scale.
-FN void weigh(bool keys, struct matrix_sums *p, struct matrix_sums *ds, const struct inputs *in, int t, int j, int h,
-	LOCAL_POINTER const float *lse, LOCAL_POINTER const float *r, const float *row_lse, const float *row_r,
-	LOCAL_POINTER matrix_element *weights, const struct attention_args *a, int lane)
+// p and ds [STACK][BLOCK / 16] = P M and dS of queries from t and keys from j on, from S and g v',
+// of a warp's LINES rows by BLOCK rows of the other side. keys: the rows are keys. lse and r: of
+// the columns' queries in local memory, or of the rows' queries, in units of log2 and times scale.
+FN void weigh(bool keys, struct matrix_sums *p, struct matrix_sums *ds, const struct inputs *in,
+	      int t, int j, int h, LOCAL_POINTER const float *lse, LOCAL_POINTER const float *r,
+	      const float *row_lse, const float *row_r, LOCAL_POINTER matrix_element *weights,
+	      const struct attention_args *a, int lane)
 {
 	bool plain = !MASKED && a->scale > 0.0f;
-	float unit = plain ? a->scale * LOG2_E : LOG2_E, kept = DROPOUT ? 1.0f / (1.0f - a->dropout) : 1.0f;
+	float unit = plain ? a->scale * LOG2_E : LOG2_E,
+	      kept = DROPOUT ? 1.0f / (1.0f - a->dropout) : 1.0f;
 	if (DROPOUT) {
-		keep_tile(weights, in->first + ((long)h * in->T + t) * in->S + j, keys ? 1 : in->S, keys ? in->S : 1,
-			in->S % 4 == 0, in->key, in->step, a->dropout, lane);
+		keep_tile(weights, in->first + ((long)h * in->T + t) * in->S + j, keys ? 1 : in->S,
+			  keys ? in->S : 1, in->S % 4 == 0, in->key, in->step, a->dropout, lane);
 		TEAM_SYNC();
 	}
 	if (!plain) {
-		GLOBAL const beside *mask = in->mask + h * a->mask_h + t * a->mask_t + j * a->mask_s;
+		GLOBAL const beside *mask =
+			in->mask + h * a->mask_h + t * a->mask_t + j * a->mask_s;
 		UNROLL
 		for (int c = 0; c < STACK * (BLOCK / 16); c++)
 			UNROLL
@@ -84,8 +90,11 @@ FN void weigh(bool keys, struct matrix_sums *p, struct matrix_sums *ds, const st
 				int column = c % (BLOCK / 16) * 16 + matrix_column(e, lane);
 				int query = keys ? column : row, k = keys ? row : column;
 				float x = p[c].x[e] * a->scale;
-				if (MASKED && t + query < in->T && j + k < in->S)
-					x = masked_score(x, load_beside_one(mask + query * a->mask_t + k * a->mask_s));
+				if (MASKED && t + query < in->T && j + k < in->S) {
+					GLOBAL const beside *at =
+						mask + query * a->mask_t + k * a->mask_s;
+					x = masked_score(x, load_beside_one(at));
+				}
 				p[c].x[e] = x;
 			}
 	}
@@ -110,20 +119,23 @@ FN void weigh(bool keys, struct matrix_sums *p, struct matrix_sums *ds, const st
 			int row = c / (BLOCK / 16) * 16 + matrix_row(e, lane);
 			int column = c % (BLOCK / 16) * 16 + matrix_column(e, lane);
 			int slot = c / (BLOCK / 16) * MATRIX_ROWS + matrix_slot(e);
-			float l = keys ? lse[column] : row_lse[slot], scaled_r = keys ? r[column] : row_r[slot];
+			float l = keys ? lse[column] : row_lse[slot],
+			      scaled_r = keys ? r[column] : row_r[slot];
 			float w = l == INFINITY ? 0.0f : EXP2(FMA(p[c].x[e], unit, -l));
 			float m = DROPOUT && weights[row * LW + column] == 0 ? 0.0f : kept;
 			p[c].x[e] = w * m;
 			// g v' of a hidden value may be NaN
-			ds[c].x[e] = w == 0.0f ? 0.0f : w * FMA(ds[c].x[e], m * a->scale, -scaled_r);
+			ds[c].x[e] =
+				w == 0.0f ? 0.0f : w * FMA(ds[c].x[e], m * a->scale, -scaled_r);
 		}
 	if (DROPOUT)
 		TEAM_SYNC();
 }
 
 // sums += weights times a block, for which p may go through local memory
-FN void accumulate(struct matrix_sums *sums, const struct matrix_sums *p, LOCAL_POINTER matrix_element *weights,
-	LOCAL_POINTER const matrix_element *block, bool seen_only, int lane)
+FN void accumulate(struct matrix_sums *sums, const struct matrix_sums *p,
+		   LOCAL_POINTER matrix_element *weights, LOCAL_POINTER const matrix_element *block,
+		   bool seen_only, int lane)
 {
 	if (WEIGHTS_APART || seen_only) {
 		put_weights(weights, p, lane);
@@ -138,13 +150,15 @@ FN void accumulate(struct matrix_sums *sums, const struct matrix_sums *p, LOCAL_
 }
 
 // dk and dv
-KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_matrix_keys(GLOBAL uchar *dk_base, ulong dk_at,
-	GLOBAL uchar *dv_base, ulong dv_at, GLOBAL uchar *q_base, ulong q_at,
-	GLOBAL uchar *k_base, ulong k_at, GLOBAL uchar *v_base, ulong v_at,
-	GLOBAL uchar *r_base, ulong r_at, GLOBAL uchar *g_base, ulong g_at, GLOBAL uchar *lse_base, ulong lse_at,
-	GLOBAL uchar *mask_base, ulong mask_at, GLOBAL uchar *key_base, ulong key_at,
-	GLOBAL uchar *step_base, ulong step_at, GLOBAL uchar *seen_base, ulong seen_at,
-	struct attention_args a)
+KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1)
+	attention_matrix_keys(GLOBAL uchar *dk_base, ulong dk_at, GLOBAL uchar *dv_base,
+			      ulong dv_at, GLOBAL uchar *q_base, ulong q_at, GLOBAL uchar *k_base,
+			      ulong k_at, GLOBAL uchar *v_base, ulong v_at, GLOBAL uchar *r_base,
+			      ulong r_at, GLOBAL uchar *g_base, ulong g_at, GLOBAL uchar *lse_base,
+			      ulong lse_at, GLOBAL uchar *mask_base, ulong mask_at,
+			      GLOBAL uchar *key_base, ulong key_at, GLOBAL uchar *step_base,
+			      ulong step_at, GLOBAL uchar *seen_base, ulong seen_at,
+			      struct attention_args a)
 {
 	LOCAL_SIZED(matrix_element, rows, ALL_ROOM);
 	LOCAL float lse[STAGES * BLOCK], r[STAGES * BLOCK];
@@ -153,14 +167,18 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_matrix_keys(GLOBAL uchar *d
 	struct matrix_sums dk[STACK * (COLUMNS / 16)], dv[STACK * (COLUMNS / 16)];
 	float factor[STACK * MATRIX_ROWS];
 	int item = LOCAL_ID(0), lane = item % WARP, line = item / WARP * LINES;
-	LOCAL_POINTER matrix_element *weights = rows + STAGE_ROOM + line * LW, *own_v = rows, *own_k = rows + TILE * LD;
-	uint number = (uint)GROUP_ID(0) / SLICES, heads = (uint)(a.B * a.G), b = number % heads / (uint)a.G;
+	LOCAL_POINTER matrix_element *weights = rows + STAGE_ROOM + line * LW, *own_v = rows,
+				     *own_k = rows + TILE * LD;
+	uint number = (uint)GROUP_ID(0) / SLICES, heads = (uint)(a.B * a.G),
+	     b = number % heads / (uint)a.G;
 	uint kv = number % heads % (uint)a.G, group = (uint)a.H / (uint)a.G;
 	int part = (int)((uint)GROUP_ID(0) % SLICES) * COLUMNS;
 	// causal: the first keys are seen by most queries, so these start first
 	int own = (int)(number / heads) * TILE, mine = own + line;
-	const struct inputs in = inputs_of(q_base, q_at, k_base, k_at, v_base, v_at, r_base, r_at, g_base, g_at, lse_base,
-		lse_at, mask_base, mask_at, key_base, key_at, step_base, step_at, seen_base, seen_at, &a, b);
+	const struct inputs in =
+		inputs_of(q_base, q_at, k_base, k_at, v_base, v_at, r_base, r_at, g_base, g_at,
+			  lse_base, lse_at, mask_base, mask_at, key_base, key_at, step_base,
+			  step_at, seen_base, seen_at, &a, b);
 
 	// queries that see any of these keys
 	int from = a.causal && own >= in.more ? own - in.more + 1 : 0;
@@ -178,9 +196,10 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_matrix_keys(GLOBAL uchar *d
 	}
 	BARRIER();
 
-	// Blocks of queries of each head of the group, the block that is used and the next one; with two
-	// stages, its copy starts first.
-	int h = (int)(kv * group), end = from < in.T ? h + (int)group : h, next_h = h, x = from, next_x = from, stage = 0;
+	// Blocks of queries of each head of the group, the block that is used and the next one;
+	// with two stages, its copy starts first.
+	int h = (int)(kv * group), end = from < in.T ? h + (int)group : h, next_h = h, x = from,
+	    next_x = from, stage = 0;
 	bool started = STAGES == 1 || h == end;
 	while (h < end) {
 		int at = started && STAGES > 1 ? 1 - stage : stage;
@@ -190,12 +209,15 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_matrix_keys(GLOBAL uchar *d
 			BARRIER();
 		}
 		if (next_h < end) {
-			stage_rows(to, in.q + next_h * a.q.h + next_x * a.q.t, a.q.t, in.T - next_x, BLOCK, a.D, item);
-			stage_rows(to + BLOCK * LD, in.g + next_h * a.g.h + next_x * a.g.t, a.g.t, in.T - next_x, BLOCK, a.D, item);
+			stage_rows(to, in.q + next_h * a.q.h + next_x * a.q.t, a.q.t, in.T - next_x,
+				   BLOCK, a.D, item);
+			stage_rows(to + BLOCK * LD, in.g + next_h * a.g.h + next_x * a.g.t, a.g.t,
+				   in.T - next_x, BLOCK, a.D, item);
 			for (int n = item; n < BLOCK; n += ITEMS) {
 				long row = (long)next_h * in.T + next_x + n;
 				bool there = next_x + n < in.T;
-				lse[at * BLOCK + n] = there ? finite_lse(in.lse[row]) * LOG2_E : INFINITY;
+				lse[at * BLOCK + n] =
+					there ? finite_lse(in.lse[row]) * LOG2_E : INFINITY;
 				r[at * BLOCK + n] = there ? in.r[row] * a.scale : 0.0f;
 			}
 			next_x += BLOCK;
@@ -212,13 +234,17 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_matrix_keys(GLOBAL uchar *d
 			COPIES_WAIT(0);
 			BARRIER();
 		}
-		LOCAL_POINTER matrix_element *block_q = rows + KEPT + stage * PAIR, *block_g = block_q + BLOCK * LD;
-		LOCAL_POINTER const float *block_lse = lse + stage * BLOCK, *block_r = r + stage * BLOCK;
+		LOCAL_POINTER matrix_element *block_q = rows + KEPT + stage * PAIR,
+					     *block_g = block_q + BLOCK * LD;
+		LOCAL_POINTER const float *block_lse = lse + stage * BLOCK,
+					  *block_r = r + stage * BLOCK;
 		// a warp may skip queries that see none of its keys
-		if (!WARPS_DIVERGE || keys_of(&a, in.seen, in.more, x + BLOCK < in.T ? x + BLOCK - 1 : in.T - 1) > mine) {
+		if (!WARPS_DIVERGE || keys_of(&a, in.seen, in.more,
+					      x + BLOCK < in.T ? x + BLOCK - 1 : in.T - 1) > mine) {
 			rows_by_rows(p, &k_own, HELD > 0, block_q, lane);
 			rows_by_rows(ds, &v_own, HELD > 1, block_g, lane);
-			weigh(true, p, ds, &in, x, mine, h, block_lse, block_r, factor, factor, weights, &a, lane);
+			weigh(true, p, ds, &in, x, mine, h, block_lse, block_r, factor, factor,
+			      weights, &a, lane);
 			accumulate(dv, p, weights, block_g + part, false, lane);
 			accumulate(dk, ds, weights, block_q + part, false, lane);
 		}
@@ -234,37 +260,46 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_matrix_keys(GLOBAL uchar *d
 	for (int i = 0; i < STACK * MATRIX_ROWS; i++)
 		factor[i] = 1.0f;
 	BARRIER();
-	put_rows(head_at(dk_base, dk_at, &a.dk, b, mine, kv) + part, a.dk.t, own_k + line * LD, dk, COLUMNS, in.S - mine,
-		a.D - part, factor, lane);
-	put_rows(head_at(dv_base, dv_at, &a.dv, b, mine, kv) + part, a.dv.t, own_v + line * LD, dv, COLUMNS, in.S - mine,
-		a.D - part, factor, lane);
+	put_rows(head_at(dk_base, dk_at, &a.dk, b, mine, kv) + part, a.dk.t, own_k + line * LD, dk,
+		 COLUMNS, in.S - mine, a.D - part, factor, lane);
+	put_rows(head_at(dv_base, dv_at, &a.dv, b, mine, kv) + part, a.dv.t, own_v + line * LD, dv,
+		 COLUMNS, in.S - mine, a.D - part, factor, lane);
 }
 
 // dq
-KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_matrix_queries(GLOBAL uchar *dq_base, ulong dq_at,
-	GLOBAL uchar *q_base, ulong q_at, GLOBAL uchar *k_base, ulong k_at, GLOBAL uchar *v_base, ulong v_at,
-	GLOBAL uchar *r_base, ulong r_at, GLOBAL uchar *g_base, ulong g_at, GLOBAL uchar *lse_base, ulong lse_at,
-	GLOBAL uchar *mask_base, ulong mask_at, GLOBAL uchar *key_base, ulong key_at,
-	GLOBAL uchar *step_base, ulong step_at, GLOBAL uchar *seen_base, ulong seen_at,
-	struct attention_args a)
+KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1)
+	attention_matrix_queries(GLOBAL uchar *dq_base, ulong dq_at, GLOBAL uchar *q_base,
+				 ulong q_at, GLOBAL uchar *k_base, ulong k_at, GLOBAL uchar *v_base,
+				 ulong v_at, GLOBAL uchar *r_base, ulong r_at, GLOBAL uchar *g_base,
+				 ulong g_at, GLOBAL uchar *lse_base, ulong lse_at,
+				 GLOBAL uchar *mask_base, ulong mask_at, GLOBAL uchar *key_base,
+				 ulong key_at, GLOBAL uchar *step_base, ulong step_at,
+				 GLOBAL uchar *seen_base, ulong seen_at, struct attention_args a)
 {
 	LOCAL_SIZED(matrix_element, rows, ALL_ROOM);
 	LOCAL int found;
 	struct own_rows q_own, g_own;
-	struct matrix_sums p[STACK * (BLOCK / 16)], ds[STACK * (BLOCK / 16)], dq[STACK * (COLUMNS / 16)];
+	struct matrix_sums p[STACK * (BLOCK / 16)], ds[STACK * (BLOCK / 16)],
+		dq[STACK * (COLUMNS / 16)];
 	float lse[STACK * MATRIX_ROWS], r[STACK * MATRIX_ROWS];
 	int item = LOCAL_ID(0), lane = item % WARP, line = item / WARP * LINES;
-	LOCAL_POINTER matrix_element *weights = rows + STAGE_ROOM + line * LW, *own_g = rows, *own_q = rows + TILE * LD;
-	uint number = (uint)GROUP_ID(0) / SLICES, heads = (uint)(a.B * a.H), b = number % heads / (uint)a.H;
+	LOCAL_POINTER matrix_element *weights = rows + STAGE_ROOM + line * LW, *own_g = rows,
+				     *own_q = rows + TILE * LD;
+	uint number = (uint)GROUP_ID(0) / SLICES, heads = (uint)(a.B * a.H),
+	     b = number % heads / (uint)a.H;
 	uint h = number % heads % (uint)a.H, kv = h / ((uint)a.H / (uint)a.G);
 	int part = (int)((uint)GROUP_ID(0) % SLICES) * COLUMNS;
-	const struct inputs in = inputs_of(q_base, q_at, k_base, k_at, v_base, v_at, r_base, r_at, g_base, g_at, lse_base,
-		lse_at, mask_base, mask_at, key_base, key_at, step_base, step_at, seen_base, seen_at, &a, b);
+	const struct inputs in =
+		inputs_of(q_base, q_at, k_base, k_at, v_base, v_at, r_base, r_at, g_base, g_at,
+			  lse_base, lse_at, mask_base, mask_at, key_base, key_at, step_base,
+			  step_at, seen_base, seen_at, &a, b);
 	// causal: the last queries see most keys, so these start first
 	int own = (int)((uint)(in.T - 1) / TILE - number / heads) * TILE, mine = own + line;
 	int sees = keys_of(&a, in.seen, in.more, own + TILE < in.T ? own + TILE - 1 : in.T - 1);
 	// of the warp
-	int sees_any = mine < in.T ? keys_of(&a, in.seen, in.more, mine + LINES < in.T ? mine + LINES - 1 : in.T - 1) : 0;
+	int sees_any = mine < in.T ? keys_of(&a, in.seen, in.more,
+					     mine + LINES < in.T ? mine + LINES - 1 : in.T - 1) :
+				     0;
 
 	stage_rows(own_q, in.q + h * a.q.h + own * a.q.t, a.q.t, in.T - own, TILE, a.D, item);
 	stage_rows(own_g, in.g + h * a.g.h + own * a.g.t, a.g.t, in.T - own, TILE, a.D, item);
@@ -274,8 +309,11 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_matrix_queries(GLOBAL uchar
 		for (int e = 0; e < MATRIX_SUMS; e++) {
 			int query = mine + s * 16 + matrix_row(e, lane);
 			bool there = query < in.T;
-			lse[s * MATRIX_ROWS + matrix_slot(e)] = there ? finite_lse(in.lse[(long)h * in.T + query]) * LOG2_E : INFINITY;
-			r[s * MATRIX_ROWS + matrix_slot(e)] = there ? in.r[(long)h * in.T + query] * a.scale : 0.0f;
+			lse[s * MATRIX_ROWS + matrix_slot(e)] =
+				there ? finite_lse(in.lse[(long)h * in.T + query]) * LOG2_E :
+					INFINITY;
+			r[s * MATRIX_ROWS + matrix_slot(e)] =
+				there ? in.r[(long)h * in.T + query] * a.scale : 0.0f;
 		}
 	COPIES_WAIT(0);
 	BARRIER();
@@ -292,14 +330,17 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_matrix_queries(GLOBAL uchar
 		BARRIER();
 		for (int i = (1 - STAGES) * BLOCK; i < sees; i += BLOCK) {
 			int next = i + (STAGES - 1) * BLOCK;
-			LOCAL_POINTER matrix_element *to = rows + KEPT + next / BLOCK % STAGES * PAIR;
+			LOCAL_POINTER matrix_element *to =
+				rows + KEPT + next / BLOCK % STAGES * PAIR;
 			if (STAGES == 1 || i >= 0) {
 				COPIES_WAIT(0);
 				BARRIER();
 			}
 			if (next < sees) {
-				stage_rows(to, in.k + kv * a.k.h + next * a.k.t, a.k.t, sees - next, BLOCK, a.D, item);
-				stage_rows(to + BLOCK * LD, in.v + kv * a.v.h + next * a.v.t, a.v.t, sees - next, BLOCK, a.D, item);
+				stage_rows(to, in.k + kv * a.k.h + next * a.k.t, a.k.t, sees - next,
+					   BLOCK, a.D, item);
+				stage_rows(to + BLOCK * LD, in.v + kv * a.v.h + next * a.v.t, a.v.t,
+					   sees - next, BLOCK, a.D, item);
 			}
 			if (i < 0)
 				continue;
@@ -309,10 +350,12 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_matrix_queries(GLOBAL uchar
 			}
 			if (WARPS_DIVERGE && i >= sees_any)
 				continue;
-			LOCAL_POINTER matrix_element *block_k = rows + KEPT + i / BLOCK % STAGES * PAIR;
+			LOCAL_POINTER matrix_element *block_k =
+				rows + KEPT + i / BLOCK % STAGES * PAIR;
 			rows_by_rows(p, &q_own, HELD > 0, block_k, lane);
 			rows_by_rows(ds, &g_own, HELD > 1, block_k + BLOCK * LD, lane);
-			weigh(false, p, ds, &in, mine, i, (int)h, (LOCAL_POINTER const float *)0, (LOCAL_POINTER const float *)0, lse, r, weights, &a, lane);
+			weigh(false, p, ds, &in, mine, i, (int)h, (LOCAL_POINTER const float *)0,
+			      (LOCAL_POINTER const float *)0, lse, r, weights, &a, lane);
 			accumulate(dq, ds, weights, block_k + part, seen_only, lane);
 		}
 		seen_only = !seen_only && (MASKED || a.causal) &&
@@ -323,6 +366,6 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_matrix_queries(GLOBAL uchar
 	for (int i = 0; i < STACK * MATRIX_ROWS; i++)
 		lse[i] = 1.0f;
 	BARRIER();
-	put_rows(head_at(dq_base, dq_at, &a.dq, b, mine, h) + part, a.dq.t, own_q + line * LD, dq, COLUMNS, in.T - mine,
-		a.D - part, lse, lane);
+	put_rows(head_at(dq_base, dq_at, &a.dq, b, mine, h) + part, a.dq.t, own_q + line * LD, dq,
+		 COLUMNS, in.T - mine, a.D - part, lse, lane);
 }

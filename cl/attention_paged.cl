@@ -9,8 +9,8 @@
 // together; such a run reads each key once. With more than one part or span per query the
 // workspace receives [T,H,units][SLOT]: the weighted values (HEAD), maximum, sum.
 // attention_paged_join: one group per query and head folds them.
-// HEAD: D rounded up to 16; ROWS: queries times heads of a group; KEYS: keys staged at a time, which
-// divide PART; LANES: items along D in the weighted sums, a power of two.
+// HEAD: D rounded up to 16; ROWS: queries times heads of a group; KEYS: keys staged at a time,
+// which divide PART; LANES: items along D in the weighted sums, a power of two.
 #include "rows.cl"
 #include "report.cl"
 
@@ -96,15 +96,17 @@ FN long cached_at(LOCAL_POINTER const int *page, long by_page, long by_position,
 // p [ROWS][PART] = scores of positions r.from .. r.to - 1 of a part; -inf where a row does not see
 // them. Whole blocks of KEYS are written.
 FN void score(LOCAL_POINTER float *p, LOCAL_POINTER const float *q, LOCAL_POINTER float *stage,
-	LOCAL_POINTER float *dots, LOCAL_POINTER const int *page, LOCAL_POINTER const struct range *seen,
-	GLOBAL const beside *k, const struct paged_args *a, int part, struct range r, int item)
+	      LOCAL_POINTER float *dots, LOCAL_POINTER const int *page,
+	      LOCAL_POINTER const struct range *seen, GLOBAL const beside *k,
+	      const struct paged_args *a, int part, struct range r, int item)
 {
 	for (int j = r.from / KEYS * KEYS; j < r.to; j += KEYS) {
 		for (int i = item; i < KEYS * VECTORS; i += ITEMS) {
 			int key = i / VECTORS, d = i % VECTORS * VEC_WIDTH, s = j + key;
 			VEC x = VEC_SPLAT(0.0f);
 			if (s >= r.from && s < r.to && d < a->D)
-				x = load_beside(k + cached_at(page, a->kp, a->ks, s) + d, a->D - d, 0.0f);
+				x = load_beside(k + cached_at(page, a->kp, a->ks, s) + d, a->D - d,
+						0.0f);
 			VEC_STORE(x, stage + key * LD + d);
 		}
 		SYNC();
@@ -133,14 +135,18 @@ FN void score(LOCAL_POINTER float *p, LOCAL_POINTER const float *q, LOCAL_POINTE
 				x += dots[n * ROWS * KEYS + i];
 			if (a->cap > 0.0f)
 				x = a->cap * tanh(x);
-			p[row * PART + s] = part * PART + s >= seen[row].from && part * PART + s < seen[row].to ? x : -INFINITY;
+			p[row * PART + s] = part * PART + s >= seen[row].from &&
+							    part * PART + s < seen[row].to ?
+						    x :
+						    -INFINITY;
 		}
 	}
 	SYNC();
 }
 
 // Reduces each row's values in `tree` to `to`.
-FN void reduce_rows(LOCAL_POINTER float *to, LOCAL_POINTER const float *tree, bool largest, int item)
+FN void reduce_rows(LOCAL_POINTER float *to, LOCAL_POINTER const float *tree, bool largest,
+		    int item)
 {
 	SYNC();
 	for (int row = item; row < ROWS; row += ITEMS) {
@@ -157,10 +163,11 @@ FN void reduce_rows(LOCAL_POINTER float *to, LOCAL_POINTER const float *tree, bo
 
 // Scores p become weights; max and sum receive each row's. An item has the same positions of a part
 // whatever r is.
-FN void weigh(LOCAL_POINTER float *p, LOCAL_POINTER float *max, LOCAL_POINTER float *sum, LOCAL_POINTER float *tree,
-	struct range r, int item)
+FN void weigh(LOCAL_POINTER float *p, LOCAL_POINTER float *max, LOCAL_POINTER float *sum,
+	      LOCAL_POINTER float *tree, struct range r, int item)
 {
-	int from = r.from / KEYS * KEYS, to = (r.to + KEYS - 1) / KEYS * KEYS, lane = item % TEAM_ITEMS;
+	int from = r.from / KEYS * KEYS, to = (r.to + KEYS - 1) / KEYS * KEYS,
+	    lane = item % TEAM_ITEMS;
 	for (int row = item / TEAM_ITEMS; row < ROWS; row += ITEMS / TEAM_ITEMS) {
 		VEC m = VEC_SPLAT(-INFINITY);
 		for (int s = lane * VEC_WIDTH; s < to; s += TEAM_ITEMS * VEC_WIDTH)
@@ -170,7 +177,8 @@ FN void weigh(LOCAL_POINTER float *p, LOCAL_POINTER float *max, LOCAL_POINTER fl
 	}
 	reduce_rows(max, tree, true, item);
 	for (int row = item / TEAM_ITEMS; row < ROWS; row += ITEMS / TEAM_ITEMS) {
-		VEC all = VEC_SPLAT(0.0f), base = VEC_SPLAT(max[row] == -INFINITY ? 0.0f : max[row]);
+		VEC all = VEC_SPLAT(0.0f),
+		    base = VEC_SPLAT(max[row] == -INFINITY ? 0.0f : max[row]);
 		for (int s = lane * VEC_WIDTH; s < to; s += TEAM_ITEMS * VEC_WIDTH)
 			if (s >= from) {
 				VEC x = exp_one(VEC_LOAD(p + row * PART + s) - base);
@@ -184,16 +192,18 @@ FN void weigh(LOCAL_POINTER float *p, LOCAL_POINTER float *max, LOCAL_POINTER fl
 
 // stage [ROWS][HEAD] = the values of positions of a part, weighted with p. Rows that do not see a
 // position do not add it, since 0 times its content may be NaN; all rows see those in `all`.
-FN void add_values(LOCAL_POINTER float *stage, LOCAL_POINTER const float *p, LOCAL_POINTER const int *page,
-	LOCAL_POINTER const struct range *seen, GLOBAL const beside *v, const struct paged_args *a, int part, struct range r,
-	struct range all, int item)
+FN void add_values(LOCAL_POINTER float *stage, LOCAL_POINTER const float *p,
+		   LOCAL_POINTER const int *page, LOCAL_POINTER const struct range *seen,
+		   GLOBAL const beside *v, const struct paged_args *a, int part, struct range r,
+		   struct range all, int item)
 {
 	int lane = item % LANES, subset = item / LANES;
 	VEC sum[STEPS * ROWS];
 	UNROLL
 	for (int i = 0; i < STEPS * ROWS; i++)
 		sum[i] = VEC_SPLAT(0.0f);
-	for (int j = r.from / SUBSETS * SUBSETS + subset; j < r.to && lane < VECTORS; j += AT_ONCE * SUBSETS)
+	for (int j = r.from / SUBSETS * SUBSETS + subset; j < r.to && lane < VECTORS;
+	     j += AT_ONCE * SUBSETS)
 		for (int u = 0; u < STEPS; u++) {
 			int d = (u * LANES + lane) * VEC_WIDTH;
 			VEC x[AT_ONCE];
@@ -202,7 +212,8 @@ FN void add_values(LOCAL_POINTER float *stage, LOCAL_POINTER const float *p, LOC
 				int s = j + m * SUBSETS;
 				x[m] = VEC_SPLAT(0.0f);
 				if (s >= r.from && s < r.to && d < a->D)
-					x[m] = load_beside(v + cached_at(page, a->vp, a->vs, s) + d, a->D - d, 0.0f);
+					x[m] = load_beside(v + cached_at(page, a->vp, a->vs, s) + d,
+							   a->D - d, 0.0f);
 			}
 			UNROLL
 			for (int m = 0; m < AT_ONCE; m++) {
@@ -210,12 +221,17 @@ FN void add_values(LOCAL_POINTER float *stage, LOCAL_POINTER const float *p, LOC
 				if (s >= all.from && s < all.to) {
 					UNROLL
 					for (int i = 0; i < ROWS; i++)
-						sum[u * ROWS + i] = VEC_FMA(VEC_SPLAT(p[i * PART + s]), x[m], sum[u * ROWS + i]);
+						sum[u * ROWS + i] =
+							VEC_FMA(VEC_SPLAT(p[i * PART + s]), x[m],
+								sum[u * ROWS + i]);
 				} else if (s >= r.from && s < r.to) {
 					UNROLL
 					for (int i = 0; i < ROWS; i++)
-						if (part * PART + s >= seen[i].from && part * PART + s < seen[i].to)
-							sum[u * ROWS + i] = VEC_FMA(VEC_SPLAT(p[i * PART + s]), x[m], sum[u * ROWS + i]);
+						if (part * PART + s >= seen[i].from &&
+						    part * PART + s < seen[i].to)
+							sum[u * ROWS + i] =
+								VEC_FMA(VEC_SPLAT(p[i * PART + s]),
+									x[m], sum[u * ROWS + i]);
 				}
 			}
 		}
@@ -237,25 +253,31 @@ FN void add_values(LOCAL_POINTER float *stage, LOCAL_POINTER const float *p, LOC
 		for (int u = 0; u < STEPS; u++)
 			UNROLL
 			for (int i = 0; i < ROWS; i++)
-				VEC_STORE(sum[u * ROWS + i], stage + i * HEAD + (u * LANES + lane) * VEC_WIDTH);
+				VEC_STORE(sum[u * ROWS + i],
+					  stage + i * HEAD + (u * LANES + lane) * VEC_WIDTH);
 	SYNC();
 }
 
-KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_paged(GLOBAL uchar *o_base, ulong o_at, GLOBAL uchar *q_base, ulong q_at,
-	GLOBAL uchar *k_base, ulong k_at, GLOBAL uchar *v_base, ulong v_at, GLOBAL uchar *table_base, ulong table_at,
-	GLOBAL uchar *row_base, ulong row_at, GLOBAL uchar *pos_base, ulong pos_at, GLOBAL uchar *part_base, ulong part_at,
-	struct paged_args a REPORT_PARAMS)
+KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1)
+	attention_paged(GLOBAL uchar *o_base, ulong o_at, GLOBAL uchar *q_base, ulong q_at,
+			GLOBAL uchar *k_base, ulong k_at, GLOBAL uchar *v_base, ulong v_at,
+			GLOBAL uchar *table_base, ulong table_at, GLOBAL uchar *row_base,
+			ulong row_at, GLOBAL uchar *pos_base, ulong pos_at, GLOBAL uchar *part_base,
+			ulong part_at, struct paged_args a REPORT_PARAMS)
 {
-	LOCAL float q[ROWS * HEAD], p[ROWS * PART], stage[STAGE], dots[SLICES * ROWS * KEYS], tree[ROWS * TEAM_ITEMS];
+	LOCAL float q[ROWS * HEAD], p[ROWS * PART], stage[STAGE], dots[SLICES * ROWS * KEYS],
+		tree[ROWS * TEAM_ITEMS];
 	LOCAL float max[ROWS], sum[ROWS], all_max[ROWS], all_sum[ROWS];
 	LOCAL int page[PART / PAGE];
 	LOCAL struct range seen[ROWS];
 	int item = LOCAL_ID(0), heads = (int)a.heads;
-	uint units = (uint)a.units, unit = (uint)GROUP_ID(0) % units, place = (uint)GROUP_ID(0) / units;
+	uint units = (uint)a.units, unit = (uint)GROUP_ID(0) % units,
+	     place = (uint)GROUP_ID(0) / units;
 	uint tiles = (uint)a.tiles, tile = place % tiles, keys = place / tiles, groups = (uint)a.G;
 	long g = keys % groups, t0 = (long)(keys / groups) * a.queries;
 	long shared = (uint)a.H / groups, h0 = g * shared + tile * a.heads, h1 = (g + 1) * shared;
-	GLOBAL const int *table = (GLOBAL const int *)(table_base + table_at), *rows = (GLOBAL const int *)(row_base + row_at);
+	GLOBAL const int *table = (GLOBAL const int *)(table_base + table_at),
+			 *rows = (GLOBAL const int *)(row_base + row_at);
 	GLOBAL const int *pos = (GLOBAL const int *)(pos_base + pos_at);
 	GLOBAL const beside *k = (GLOBAL const beside *)(k_base + k_at) + g * a.kg;
 	GLOBAL const beside *v = (GLOBAL const beside *)(v_base + v_at) + g * a.vg;
@@ -266,7 +288,9 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_paged(GLOBAL uchar *o_base,
 		long t = t0 + row / heads, h = h0 + row % heads;
 		VEC x = VEC_SPLAT(0.0f);
 		if (t < a.T && h < h1 && d < a.D)
-			x = load((GLOBAL const stored *)(q_base + q_at) + t * a.qt + h * a.qh + d, a.D - d, 0.0f) * VEC_SPLAT(a.scale);
+			x = load((GLOBAL const stored *)(q_base + q_at) + t * a.qt + h * a.qh + d,
+				 a.D - d, 0.0f) *
+			    VEC_SPLAT(a.scale);
 		VEC_STORE(x, q + row * HEAD + d);
 	}
 	for (int begin = 0, end; begin < queries; begin = end) {
@@ -298,12 +322,14 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_paged(GLOBAL uchar *o_base,
 		UNROLL
 		for (int n = 0; n < KEPT; n++)
 			kept[n] = VEC_SPLAT(0.0f);
-		int part = (int)(a.split ? unit : unit * SPAN), parts = a.split ? part + 1 : part + SPAN;
+		int part = (int)(a.split ? unit : unit * SPAN),
+		    parts = a.split ? part + 1 : part + SPAN;
 		if (part < run.from / PART)
 			part = run.from / PART;
 		bool empty = part >= parts || part * PART >= run.to;
 		for (; part < parts && part * PART < run.to; part++) {
-			struct range r = { run.from - part * PART, run.to - part * PART }, every = { all.from - part * PART, all.to - part * PART };
+			struct range r = { run.from - part * PART, run.to - part * PART },
+				     every = { all.from - part * PART, all.to - part * PART };
 			r.from = r.from < 0 ? 0 : r.from;
 			r.to = r.to < PART ? r.to : PART;
 			for (int n = item; n < PART / PAGE; n += ITEMS) {
@@ -322,9 +348,11 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_paged(GLOBAL uchar *o_base,
 			for (int n = 0; n < KEPT; n++) {
 				int i = n * ITEMS + item, row = i / VECTORS;
 				if (i < ROWS * VECTORS) {
-					float was, now, to_max = all_max[row], to_sum = all_sum[row];
+					float was, now, to_max = all_max[row],
+							to_sum = all_sum[row];
 					fold(max[row], sum[row], &to_max, &to_sum, &was, &now);
-					kept[n] = fold_values(kept[n], was, VEC_LOAD(stage + i * VEC_WIDTH), now);
+					kept[n] = fold_values(kept[n], was,
+							      VEC_LOAD(stage + i * VEC_WIDTH), now);
 				}
 			}
 			SYNC();
@@ -339,12 +367,15 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_paged(GLOBAL uchar *o_base,
 		SYNC();
 		UNROLL
 		for (int n = 0; n < KEPT; n++) {
-			int i = n * ITEMS + item, row = i / VECTORS, d = i % VECTORS * VEC_WIDTH, query = row / heads;
+			int i = n * ITEMS + item, row = i / VECTORS, d = i % VECTORS * VEC_WIDTH,
+			    query = row / heads;
 			long t = t0 + query, h = h0 + row % heads;
-			if (i >= ROWS * VECTORS || query < begin || query >= end || h >= h1 || (empty && a.units > 1))
+			if (i >= ROWS * VECTORS || query < begin || query >= end || h >= h1 ||
+			    (empty && a.units > 1))
 				continue;
 			if (a.units > 1) {
-				GLOBAL float *to = (GLOBAL float *)(part_base + part_at) + ((t * a.H + h) * a.units + unit) * SLOT;
+				GLOBAL float *to = (GLOBAL float *)(part_base + part_at) +
+						   ((t * a.H + h) * a.units + unit) * SLOT;
 				VEC_STORE(kept[n], to + d);
 				if (d == 0) {
 					to[HEAD] = all_max[row];
@@ -352,20 +383,26 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_paged(GLOBAL uchar *o_base,
 				}
 			} else if (d < a.D) {
 				store(kept[n] * VEC_SPLAT(inverse_of(all_sum[row])),
-					(GLOBAL stored *)(o_base + o_at) + t * a.ot + h * a.oh + d, a.D - d, false);
+				      (GLOBAL stored *)(o_base + o_at) + t * a.ot + h * a.oh + d,
+				      a.D - d, false);
 			}
 		}
 	}
 }
 
-KERNEL void WORK_GROUP(ITEMS, 1) attention_paged_join(GLOBAL uchar *o_base, ulong o_at, GLOBAL uchar *row_base,
-	ulong row_at, GLOBAL uchar *pos_base, ulong pos_at, GLOBAL uchar *part_base, ulong part_at, struct paged_args a)
+KERNEL void WORK_GROUP(ITEMS, 1)
+	attention_paged_join(GLOBAL uchar *o_base, ulong o_at, GLOBAL uchar *row_base, ulong row_at,
+			     GLOBAL uchar *pos_base, ulong pos_at, GLOBAL uchar *part_base,
+			     ulong part_at, struct paged_args a)
 {
 	uint heads = (uint)a.H;
-	long t = (uint)GROUP_ID(0) / heads, h = (uint)GROUP_ID(0) % heads, of = ((GLOBAL const int *)(row_base + row_at))[t];
+	long t = (uint)GROUP_ID(0) / heads, h = (uint)GROUP_ID(0) % heads,
+	     of = ((GLOBAL const int *)(row_base + row_at))[t];
 	struct range r = seen_by(&a, (GLOBAL const int *)(pos_base + pos_at), t);
-	GLOBAL const float *from = (GLOBAL const float *)(part_base + part_at) + (long)GROUP_ID(0) * a.units * SLOT;
-	int each = a.split ? PART : PART * SPAN, last = r.to == r.from || of < 0 || of >= a.rows ? 0 : (r.to + each - 1) / each;
+	GLOBAL const float *from =
+		(GLOBAL const float *)(part_base + part_at) + (long)GROUP_ID(0) * a.units * SLOT;
+	int each = a.split ? PART : PART * SPAN,
+	    last = r.to == r.from || of < 0 || of >= a.rows ? 0 : (r.to + each - 1) / each;
 
 	for (int d = LOCAL_ID(0) * VEC_WIDTH; d < a.D; d += STEP) {
 		VEC x = VEC_SPLAT(0.0f), y = VEC_SPLAT(0.0f); // of all spans, of the current one
@@ -382,6 +419,7 @@ KERNEL void WORK_GROUP(ITEMS, 1) attention_paged_join(GLOBAL uchar *o_base, ulon
 			y_sum = 0.0f;
 			y = VEC_SPLAT(0.0f);
 		}
-		store(x * VEC_SPLAT(inverse_of(x_sum)), (GLOBAL stored *)(o_base + o_at) + t * a.ot + h * a.oh + d, a.D - d, false);
+		store(x * VEC_SPLAT(inverse_of(x_sum)),
+		      (GLOBAL stored *)(o_base + o_at) + t * a.ot + h * a.oh + d, a.D - d, false);
 	}
 }

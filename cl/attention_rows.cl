@@ -56,7 +56,8 @@ FN VEC weighted(LOCAL_POINTER const float *p, GLOBAL const stored *v, long step,
 }
 
 // The same, skipping keys of weight 0 whatever their values are.
-FN VEC weighted_seen(LOCAL_POINTER const float *p, GLOBAL const stored *v, long step, int n, int left)
+FN VEC weighted_seen(LOCAL_POINTER const float *p, GLOBAL const stored *v, long step, int n,
+		     int left)
 {
 	VEC sum = VEC_SPLAT(0.0f);
 	for (int i = 0; i < n; i++)

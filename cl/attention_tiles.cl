@@ -64,8 +64,8 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_tiles(GLOBAL uchar *o_base,
 	long key = number_whole(key_base, key_at, a.key);
 	long step = number_whole(step_base, step_at, a.step);
 
-	lanes_load(q, head_at(q_base, q_at, &a.q, b, mine, h) + part, a.q.t, a.T - mine, a.D - part, depth,
-		a.scale);
+	lanes_load(q, head_at(q_base, q_at, &a.q, b, mine, h) + part, a.q.t, a.T - mine, a.D - part,
+		   depth, a.scale);
 
 	// A NaN in the result may come from values hidden from the query: then repeat with the
 	// slow, exact handling.
@@ -83,16 +83,19 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_tiles(GLOBAL uchar *o_base,
 			int n = (int)min_of(sees - j, BLOCK);
 			int rows = EXTENT((n + ROWS - 1) / ROWS * ROWS, BLOCK);
 			SYNC();
-			stage(keys, head_at(k_base, k_at, &a.k, b, j, kv), a.k.t, n, rows, a.D, 1.0f, item);
-			stage(values, head_at(v_base, v_at, &a.v, b, j, kv), a.v.t, n, rows, a.D, 1.0f,
-				item);
+			stage(keys, head_at(k_base, k_at, &a.k, b, j, kv), a.k.t, n, rows, a.D,
+			      1.0f, item);
+			stage(values, head_at(v_base, v_at, &a.v, b, j, kv), a.v.t, n, rows, a.D,
+			      1.0f, item);
 			SYNC();
 			product(p, keys + part, HEAD, 1, q, rows, depth, false);
 			team_add(p, room, item);
 			if (a.masked)
-				add_mask(p, (GLOBAL const beside *)(mask_base + mask_at) + b * a.mask_b +
-					h * a.mask_h + mine * a.mask_t + j * a.mask_s, a.mask_s, a.mask_t,
-					n, a.T - mine);
+				add_mask(p,
+					 (GLOBAL const beside *)(mask_base + mask_at) +
+						 b * a.mask_b + h * a.mask_h + mine * a.mask_t +
+						 j * a.mask_s,
+					 a.mask_s, a.mask_t, n, a.T - mine);
 			if (j + rows > limit_of(&a, seen, t))
 				hide_keys(p, &a, seen, mine, j, rows);
 			soften(&r, p, out, rows, depth);
@@ -125,5 +128,6 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_tiles(GLOBAL uchar *o_base,
 			store_f32(r.largest[v] + log(sum), lse + v * VEC_WIDTH,
 				(int)min_of(left, VEC_WIDTH));
 	}
-	lanes_store(out, head_at(o_base, o_at, &a.o, b, mine, h) + part, a.o.t, a.T - mine, a.D - part, depth, 1.0f);
+	lanes_store(out, head_at(o_base, o_at, &a.o, b, mine, h) + part, a.o.t, a.T - mine,
+		    a.D - part, depth, 1.0f);
 }

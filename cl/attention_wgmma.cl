@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention forward by warp groups (wgmma.cl; CUDA C++ only), without mask and dropout and with a
-// positive scale: softmax(scale q k') v by blocks of keys, as in attention_matrix.cl. The scores of the
-// next block are multiplied while this one's weights and values are (as in FlashAttention-3, Shah et
-// al. 2024), so exponentials overlap with products; blocks are copied STAGES - 1 ahead. Rows of all
-// operands are aligned to 16 bytes and a multiple of that long (QUADS_OUT: of the result, too).
-// Reference: kern_attention.c of the CPU backend. Groups: one tile of queries of one head; 64 queries
-// per warp group. HEAD is 64 or 128, D at most that.
+// positive scale: softmax(scale q k') v by blocks of keys, as in attention_matrix.cl. The scores of
+// the next block are multiplied while this one's weights and values are (as in FlashAttention-3,
+// Shah et al. 2024), so exponentials overlap with products; blocks are copied STAGES - 1 ahead.
+// Rows of all operands are aligned to 16 bytes and a multiple of that long (QUADS_OUT: of the
+// result, too). Reference: kern_attention.c of the CPU backend. Groups: one tile of queries of one
+// head; 64 queries per warp group. HEAD is 64 or 128, D at most that.
 #ifndef MATRIX
 #define MATRIX 3
 #define STORE 1
@@ -49,8 +49,8 @@ FN struct row_copies copies_of(GLOBAL const stored *from, long step, int count, 
 	return c;
 }
 
-// Begins the copies of a tile of `rows` rows of HEAD columns, and moves on to the next rows; elements
-// that do not exist become 0.
+// Begins the copies of a tile of `rows` rows of HEAD columns, and moves on to the next rows;
+// elements that do not exist become 0.
 FN void rows_copy(struct wg_rows *to, int rows, struct row_copies *c, int item)
 {
 	const int place = wg_place(item / 8, item % 8);
@@ -63,7 +63,8 @@ FN void rows_copy(struct wg_rows *to, int rows, struct row_copies *c, int item)
 			break;
 		UNROLL
 		for (int d = 0; d < HEAD; d += WG_ROW)
-			quad_copy(at + d, to->x + place + d * rows + e * WG_ROW, e < c->left && d < c->columns ? 16 : 0);
+			quad_copy(at + d, to->x + place + d * rows + e * WG_ROW,
+				  e < c->left && d < c->columns ? 16 : 0);
 		at += PASS * c->step;
 	}
 	c->from += rows * c->step;
@@ -75,7 +76,8 @@ FN void scores_start(float (&scores)[BLOCK / 2], ulong queries, ulong keys)
 {
 	UNROLL
 	for (int d = 0; d < HEAD; d += WG_K)
-		wg_multiply<MATRIX, 0, 0>(scores, wg_from(queries, d / 64 * APART(TILE) + d % 64 / WG_K * WG_STEP(0)),
+		wg_multiply<MATRIX, 0, 0>(
+			scores, wg_from(queries, d / 64 * APART(TILE) + d % 64 / WG_K * WG_STEP(0)),
 			wg_from(keys, d / 64 * APART(BLOCK) + d % 64 / WG_K * WG_STEP(0)), d > 0);
 }
 
@@ -108,7 +110,8 @@ FN float four_join(float x, bool largest)
 }
 
 // Replaces scores by weights; earlier sums shrink by a factor.
-FN void scores_weigh(float (&scores)[BLOCK / 2], struct softmax_state *s, float unit, float (&shrink)[2])
+FN void scores_weigh(float (&scores)[BLOCK / 2], struct softmax_state *s, float unit,
+		     float (&shrink)[2])
 {
 	float top[2] = { s->largest[0], s->largest[1] };
 
@@ -157,7 +160,8 @@ FN void out_shrink(float (&out)[HEAD / 2], const float (&shrink)[2])
 
 // Like values_start, with weights in local memory [64][BLOCK], but skips weights of 0 whatever the
 // values are, because 0 * NaN would be NaN.
-FN void values_seen(float (&out)[HEAD / 2], const ushort *weights, const struct wg_rows *values, int lane)
+FN void values_seen(float (&out)[HEAD / 2], const ushort *weights, const struct wg_rows *values,
+		    int lane)
 {
 	UNROLL
 	for (int i = 0; i < HEAD / 2; i++) {
@@ -166,7 +170,8 @@ FN void values_seen(float (&out)[HEAD / 2], const ushort *weights, const struct 
 		ROLLED
 		for (int k = 0; k < BLOCK; k++) {
 			float w = f32_of_bits(row[k], STORE);
-			ushort v = values->x[column / 64 * (BLOCK * WG_ROW) + wg_place(k, column % 64 / 8) + column % 8];
+			ushort v = values->x[column / 64 * (BLOCK * WG_ROW) +
+					     wg_place(k, column % 64 / 8) + column % 8];
 			out[i] = w == 0.0f ? out[i] : FMA(w, f32_of_bits(v, STORE), out[i]);
 		}
 	}
@@ -178,30 +183,40 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_wgmma(GLOBAL uchar *o_base,
 	GLOBAL uchar *seen_base, ulong seen_at, struct attention_args a)
 {
 	WG_TILES(tiles, QUERY_ROOM + STAGES * 2 * BLOCK_ROOM);
-	struct wg_rows *stages = tiles + QUERY_ROOM; // of each: keys, and the values of the block before
+	// of each: keys, and the values of the block before
+	struct wg_rows *stages = tiles + QUERY_ROOM;
 	float scores[BLOCK / 2], out[HEAD / 2], shrink[2];
 	uint words[BLOCK / WG_K][4];
 	int item = LOCAL_ID(0), lane = item % WG_ITEMS, group = wg_number(item);
 	// causal: the last tile of a head sees most keys, so these start first
-	uint heads = (uint)(a.B * a.H), bh = (uint)GROUP_ID(0) % heads, b = bh / (uint)a.H, h = bh % (uint)a.H;
+	uint heads = (uint)(a.B * a.H), bh = (uint)GROUP_ID(0) % heads, b = bh / (uint)a.H,
+	     h = bh % (uint)a.H;
 	uint kv = h / ((uint)a.H / (uint)a.G);
-	int T = (int)a.T, t = (int)(((uint)T - 1u) / TILE - (uint)GROUP_ID(0) / heads) * TILE, mine = t + group * WG_LINES;
+	int T = (int)a.T, t = (int)(((uint)T - 1u) / TILE - (uint)GROUP_ID(0) / heads) * TILE,
+	    mine = t + group * WG_LINES;
 	int seen = (int)seen_of(seen_base, seen_at, &a, b);
-	int more = a.causal ? seen - T + 1 : seen; // keys that query 0 sees; with causal masking the next sees one more
-	int sees = keys_of(&a, seen, more, t + TILE < T ? t + TILE - 1 : T - 1), blocks = (sees + BLOCK - 1) / BLOCK;
-	int sure = keys_of(&a, seen, more, mine); // all queries of the warp group see the keys before
-	struct row_copies k = copies_of(head_at(k_base, k_at, &a.k, b, 0, kv), a.k.t, sees, a.D, item);
-	struct row_copies v = copies_of(head_at(v_base, v_at, &a.v, b, 0, kv), a.v.t, sees, a.D, item);
+	// keys that query 0 sees; with causal masking the next sees one more
+	int more = a.causal ? seen - T + 1 : seen;
+	int sees = keys_of(&a, seen, more, t + TILE < T ? t + TILE - 1 : T - 1),
+	    blocks = (sees + BLOCK - 1) / BLOCK;
+	// all queries of the warp group see the keys before
+	int sure = keys_of(&a, seen, more, mine);
+	struct row_copies k =
+		copies_of(head_at(k_base, k_at, &a.k, b, 0, kv), a.k.t, sees, a.D, item);
+	struct row_copies v =
+		copies_of(head_at(v_base, v_at, &a.v, b, 0, kv), a.v.t, sees, a.D, item);
 	struct softmax_state state = { { -INFINITY, -INFINITY }, { 0.0f, 0.0f } };
 	const float unit = a.scale * LOG2_E;
-	const ulong queries = wg_tile(tiles[group * 8].x, 0), staged = wg_tile(stages->x, APART(BLOCK));
+	const ulong queries = wg_tile(tiles[group * 8].x, 0),
+		    staged = wg_tile(stages->x, APART(BLOCK));
 	int into = 0, now = 0; // stages
 
 	UNROLL
 	for (int i = 0; i < HEAD / 2; i++)
 		out[i] = 0.0f;
 	if (blocks) {
-		struct row_copies q = copies_of(head_at(q_base, q_at, &a.q, b, t, h), a.q.t, T - t, a.D, item);
+		struct row_copies q =
+			copies_of(head_at(q_base, q_at, &a.q, b, t, h), a.q.t, T - t, a.D, item);
 		rows_copy(tiles, TILE, &q, item);
 		rows_copy(stages + (STAGES - 1) * 2 * BLOCK_ROOM, BLOCK, &k, item);
 		COPIES_COMMIT();
@@ -215,7 +230,8 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_wgmma(GLOBAL uchar *o_base,
 		WG_VISIBLE();
 		BARRIER();
 		WG_FENCE();
-		scores_start(scores, queries, wg_from(staged, (STAGES - 1) * 2 * BLOCK_ROOM * 1024));
+		scores_start(scores, queries,
+			     wg_from(staged, (STAGES - 1) * 2 * BLOCK_ROOM * 1024));
 		WG_COMMIT();
 		WG_WAIT(0);
 		wg_settle(scores);
@@ -225,14 +241,16 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_wgmma(GLOBAL uchar *o_base,
 		weights_pack(words, scores);
 		ROLLED
 		for (int j = 1; j < blocks; j++) { // scores of block j, values of block j - 1
-			// A stage is complete, and all have finished the previous one, into which copies go.
+			// A stage is complete, and all have finished the previous one, into which
+			// copies go.
 			COPIES_WAIT(STAGES - 2);
 			WG_VISIBLE();
 			BARRIER();
 			WG_FENCE();
 			scores_start(scores, queries, wg_from(staged, now * 2 * BLOCK_ROOM * 1024));
 			WG_COMMIT();
-			values_start(out, words, wg_from(staged, (now * 2 + 1) * BLOCK_ROOM * 1024));
+			values_start(out, words,
+				     wg_from(staged, (now * 2 + 1) * BLOCK_ROOM * 1024));
 			WG_COMMIT();
 			k.left = v.left - BLOCK; // as it is, and takes no register
 			rows_copy(stages + into * 2 * BLOCK_ROOM, BLOCK, &k, item);
@@ -243,7 +261,9 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_wgmma(GLOBAL uchar *o_base,
 			WG_WAIT(1);
 			wg_settle(scores);
 			if ((j + 1) * BLOCK > sure)
-				scores_hide(scores, seen - j * BLOCK, more - j * BLOCK + (a.causal ? mine : 0), a.causal, lane);
+				scores_hide(scores, seen - j * BLOCK,
+					    more - j * BLOCK + (a.causal ? mine : 0), a.causal,
+					    lane);
 			scores_weigh(scores, &state, unit, shrink);
 			wg_before(state.sum[0] + state.sum[1]);
 			WG_WAIT(0);
@@ -260,8 +280,8 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_wgmma(GLOBAL uchar *o_base,
 		WG_WAIT(0);
 		wg_settle(out);
 	}
-	// A NaN in the result may come from values hidden from the query: then repeat with exact handling,
-	// one block at a time. Weights are stored where the other stages would be.
+	// A NaN in the result may come from values hidden from the query: then repeat with exact
+	// handling, one block at a time. Weights are stored where the other stages would be.
 	bool odd = false;
 	UNROLL
 	for (int i = 0; i < HEAD / 2; i++)
@@ -291,12 +311,14 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_wgmma(GLOBAL uchar *o_base,
 			WG_COMMIT();
 			WG_WAIT(0);
 			wg_settle(scores);
-			scores_hide(scores, seen - j * BLOCK, more - j * BLOCK + (a.causal ? mine : 0), a.causal, lane);
+			scores_hide(scores, seen - j * BLOCK,
+				    more - j * BLOCK + (a.causal ? mine : 0), a.causal, lane);
 			scores_weigh(scores, &state, unit, shrink);
 			out_shrink(out, shrink);
 			UNROLL
 			for (int i = 0; i < BLOCK / 2; i++)
-				weights[wg_line(i, lane) * BLOCK + wg_column(i, lane)] = bits_of_f32(scores[i], STORE);
+				weights[wg_line(i, lane) * BLOCK + wg_column(i, lane)] =
+					bits_of_f32(scores[i], STORE);
 			BARRIER();
 			values_seen(out, weights, stages + BLOCK_ROOM, lane);
 			BARRIER();
@@ -320,7 +342,8 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_wgmma(GLOBAL uchar *o_base,
 	UNROLL
 	for (int i = 0; i < HEAD / 2; i += 2) {
 		int column = wg_column(i, lane);
-		ushort *at = rows + column / 64 * (TILE * WG_ROW) + wg_place(wg_line(i, lane), column % 64 / 8) + column % 8;
+		ushort *at = rows + column / 64 * (TILE * WG_ROW) +
+			     wg_place(wg_line(i, lane), column % 64 / 8) + column % 8;
 		*(uint *)at = wg_pair<MATRIX>(out[i], out[i + 1]);
 	}
 	WARP_SYNC();

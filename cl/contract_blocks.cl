@@ -28,7 +28,8 @@
 #define FETCH_B (BN * BK / PER / ITEMS)
 
 // Writes the values of a quad to [step][line] of a tile.
-FN void quad_put(const uint *quad, LOCAL_POINTER float *to, int stride, int form, int line, int step)
+FN void quad_put(const uint *quad, LOCAL_POINTER float *to, int stride, int form, int line,
+		 int step)
 {
 	float x[PER];
 	UNROLL
@@ -48,7 +49,8 @@ FN void quad_put(const uint *quad, LOCAL_POINTER float *to, int stride, int form
 			to[step * stride + line + i] = x[i];
 }
 
-FN void tile_put(uint quads[][4], int n, LOCAL_POINTER float *to, int stride, int form, int lines, int item)
+FN void tile_put(uint quads[][4], int n, LOCAL_POINTER float *to, int stride, int form, int lines,
+		 int item)
 {
 	UNROLL
 	for (int e = 0; e < n; e++) {
@@ -90,8 +92,10 @@ KERNEL void WORK_GROUP_REGISTERS(WG_N, WG_M) contract_blocks(GLOBAL uchar *a_bas
 	for (long first = 0; first < a.steps; first += BK) {
 		bool more = first + BK < a.steps;
 		if (more) {
-			tile_fetch(a_quads, FETCH_A, &a, A_FORM, true, BM, BK, first + BK, ITEMS, item);
-			tile_fetch(b_quads, FETCH_B, &b, B_FORM, true, BN, BK, first + BK, ITEMS, item);
+			tile_fetch(a_quads, FETCH_A, &a, A_FORM, true, BM, BK, first + BK, ITEMS,
+				   item);
+			tile_fetch(b_quads, FETCH_B, &b, B_FORM, true, BN, BK, first + BK, ITEMS,
+				   item);
 		}
 		UNROLL_READS
 		for (int k = 0; k < BK; k++) {
@@ -116,6 +120,7 @@ KERNEL void WORK_GROUP_REGISTERS(WG_N, WG_M) contract_blocks(GLOBAL uchar *a_bas
 	for (int i = 0; i < TM; i++)
 		UNROLL
 		for (int j = 0; j < TN; j++)
-			finish_sum(sum[i][j], s, &block, y_matrix, block.m + item_m * 4 + i / 4 * 4 * WG_M + i % 4,
-				block.n + item_n * 4 + j / 4 * 4 * WG_N + j % 4 Y_ARGS);
+			finish_sum(sum[i][j], s, &block, y_matrix,
+				   block.m + item_m * 4 + i / 4 * 4 * WG_M + i % 4,
+				   block.n + item_n * 4 + j / 4 * 4 * WG_N + j % 4 Y_ARGS);
 }

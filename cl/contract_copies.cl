@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Shared by contractions whose tiles are loaded by asynchronous copies (contract_stages.cl,
-// contract_wgmma.cl): STAGES tiles of each operand are in local memory, and both operands have whole quads
-// (QUADS of contract_load.cl). BAND rows of tiles are computed together, so that groups that run at the same
-// time share operands in the cache.
+// contract_wgmma.cl): STAGES tiles of each operand are in local memory, and both operands have
+// whole quads (QUADS of contract_load.cl). BAND rows of tiles are computed together, so that groups
+// that run at the same time share operands in the cache.
 #ifndef MATRIX
 #define MATRIX 4
 #define DTYPE 4

@@ -8,7 +8,8 @@
 #define ACROSS 64
 #endif
 
-KERNEL void WORK_GROUP(ACROSS, 1) contract_join(GLOBAL uchar *parts_base, ulong parts_at, contraction s Y_PARAMS)
+KERNEL void WORK_GROUP(ACROSS, 1)
+	contract_join(GLOBAL uchar *parts_base, ulong parts_at, contraction s Y_PARAMS)
 {
 	ulong index, all = (ulong)s.all, n = GLOBAL_ID(0);
 	long m;
@@ -18,6 +19,7 @@ KERNEL void WORK_GROUP(ACROSS, 1) contract_join(GLOBAL uchar *parts_base, ulong 
 	if (!line_of(s, &m, &index) || n >= (ulong)s.n)
 		return;
 	for (ulong part = 0; part < (ulong)s.cut[3]; part++)
-		sum = ADD_PARTS(sum, from[((part * all + index) * (ulong)s.m + (ulong)m) * (ulong)s.n + n]);
+		sum = ADD_PARTS(
+			sum, from[((part * all + index) * (ulong)s.m + (ulong)m) * (ulong)s.n + n]);
 	put_sum(sum, s, index, matrix_at(s, index, 0), m, (long)n Y_ARGS);
 }

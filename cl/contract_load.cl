@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Loads a and b for contract_blocks.cl, contract_matrix.cl and contract_copies.cl: tiles of LINES
-// rows of a, or columns of b, and DEPTH steps of k are copied to local memory in quads, which are 16
-// bytes of neighbouring elements. Groups: (tiles along n, tiles along m, batch index; with SPLIT
+// rows of a, or columns of b, and DEPTH steps of k are copied to local memory in quads, which are
+// 16 bytes of neighbouring elements. Groups: (tiles along n, tiles along m, batch index; with SPLIT
 // times s.cut[3], the number of splits of k, innermost).
 #include "contract_op.cl"
 
@@ -83,13 +83,14 @@ FN void quad_fetch(uint *to, const struct side *s, int form, long line, long ste
 		UNROLL
 		for (int i = 0; i < 4; i++) {
 			int on = EACH_WORD * i + e;
-			to[i] |= word_at(s, line + (along_k ? 0 : on), step + (along_k ? on : 0)) << 32 / EACH_WORD * e;
+			to[i] |= word_at(s, line + (along_k ? 0 : on), step + (along_k ? on : 0))
+				 << 32 / EACH_WORD * e;
 		}
 }
 
 // Loads the tile's quads from step `first` on, n per item.
-FN void tile_fetch(uint quads[][4], int n, const struct side *s, int form, bool by_step, int lines, int depth, long first,
-	int items, int item)
+FN void tile_fetch(uint quads[][4], int n, const struct side *s, int form, bool by_step, int lines,
+		   int depth, long first, int items, int item)
 {
 	UNROLL
 	for (int e = 0; e < n; e++) {
@@ -136,7 +137,8 @@ FN bool block_of(struct block *b, contraction s, int lines_m, int lines_n)
 FN struct side side_a(GLOBAL uchar *base, ulong at, contraction s, const struct block *b)
 {
 	struct side a;
-	a.from = (GLOBAL const element *)(base + at) + (matrix_at(s, b->index, 1) + b->m * s.a_m + b->k * s.a_k);
+	a.from = (GLOBAL const element *)(base + at) +
+		 (matrix_at(s, b->index, 1) + b->m * s.a_m + b->k * s.a_k);
 	a.line = s.a_m;
 	a.step = s.a_k;
 	a.lines = s.m - b->m;
@@ -147,7 +149,8 @@ FN struct side side_a(GLOBAL uchar *base, ulong at, contraction s, const struct 
 FN struct side side_b(GLOBAL uchar *base, ulong at, contraction s, const struct block *b)
 {
 	struct side c;
-	c.from = (GLOBAL const element *)(base + at) + (matrix_at(s, b->index, 2) + b->n * s.b_n + b->k * s.b_k);
+	c.from = (GLOBAL const element *)(base + at) +
+		 (matrix_at(s, b->index, 2) + b->n * s.b_n + b->k * s.b_k);
 	c.line = s.b_n;
 	c.step = s.b_k;
 	c.lines = s.n - b->n;
@@ -157,14 +160,16 @@ FN struct side side_b(GLOBAL uchar *base, ulong at, contraction s, const struct 
 
 // Stores a finished sum; with SPLIT, to [split][batch index][m][n] of the workspace, where
 // contract_join reads it.
-FN void finish_sum(PART sum, contraction s, const struct block *b, long y_matrix, long m, long n Y_PARAMS)
+FN void finish_sum(PART sum, contraction s, const struct block *b, long y_matrix, long m,
+		   long n Y_PARAMS)
 {
 	if (m >= s.m || n >= s.n)
 		return;
 #ifdef SPLIT
 	ulong all = (ulong)s.all / (ulong)s.cut[3];
-	((GLOBAL PART *)(y_base + y_at))[((b->part * all + b->index) * (ulong)s.m + (ulong)m) * (ulong)s.n + (ulong)n] =
-		sum;
+	((GLOBAL PART *)(y_base +
+			 y_at))[((b->part * all + b->index) * (ulong)s.m + (ulong)m) * (ulong)s.n +
+				(ulong)n] = sum;
 #else
 	put_sum(sum, s, b->index, y_matrix, m, n Y_ARGS);
 #endif
@@ -174,14 +179,16 @@ FN void finish_sum(PART sum, contraction s, const struct block *b, long y_matrix
 FN bool pairs_of(contraction s, long y_matrix Y_PARAMS)
 {
 #if !defined SPLIT && !defined MAP_PARAMS && (RESULT == 3 || RESULT == 4)
-	return s.y_n == 1 && s.y_m % 2 == 0 && ((ulong)(y_base + y_at) + (ulong)y_matrix * 2) % 4 == 0;
+	return s.y_n == 1 && s.y_m % 2 == 0 &&
+	       ((ulong)(y_base + y_at) + (ulong)y_matrix * 2) % 4 == 0;
 #else
 	return false;
 #endif
 }
 
 // Stores two finished sums of a row in 16 bits.
-FN void finish_pair(PART first, PART second, contraction s, const struct block *b, long y_matrix, long m, long n Y_PARAMS)
+FN void finish_pair(PART first, PART second, contraction s, const struct block *b, long y_matrix,
+		    long m, long n Y_PARAMS)
 {
 #if !defined SPLIT && !defined MAP_PARAMS && (RESULT == 3 || RESULT == 4)
 	GLOBAL ushort *y = (GLOBAL ushort *)(y_base + y_at) + (y_matrix + m * s.y_m + n);

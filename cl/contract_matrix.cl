@@ -47,7 +47,8 @@ FN void tile_put(uint quads[][4], int n, LOCAL_POINTER element *to, int form, in
 #else
 			UNROLL
 			for (int k = 0; k < EACH_WORD; k++)
-				to[(line + EACH_WORD * i + k) * LD + step] = (element)(quads[e][i] >> 32 / EACH_WORD * k);
+				to[(line + EACH_WORD * i + k) * LD + step] =
+					(element)(quads[e][i] >> 32 / EACH_WORD * k);
 #endif
 		}
 	}
@@ -79,8 +80,10 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) contract_matrix(GLOBAL uchar *a_base,
 	for (long first = 0; first < a.steps; first += BK) {
 		bool more = first + BK < a.steps;
 		if (more) {
-			tile_fetch(a_quads, FETCH_A, &a, A_FORM, false, BM, BK, first + BK, ITEMS, item);
-			tile_fetch(b_quads, FETCH_B, &b, B_FORM, false, BN, BK, first + BK, ITEMS, item);
+			tile_fetch(a_quads, FETCH_A, &a, A_FORM, false, BM, BK, first + BK, ITEMS,
+				   item);
+			tile_fetch(b_quads, FETCH_B, &b, B_FORM, false, BN, BK, first + BK, ITEMS,
+				   item);
 		}
 		UNROLL_READS
 		for (int k = 0; k < BK; k += MATRIX_K) {

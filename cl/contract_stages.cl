@@ -3,8 +3,8 @@
 // multiply one stage of tiles, the copies of the next STAGES - 2 are in flight. Tiles keep the form
 // that their operand has in memory, in lines along k or turned; bytes lie along k.
 // A group computes BM x BN elements with WARPS_M x WARPS_N warps, each with TILES_M x TILES_N
-// matrices of 16 x 16. Groups: see contract_load.cl, in bands as in contract_copies.cl. Reference: kern_contract.c of
-// the CPU backend. MATRIX is DTYPE; WARP is the number of items per warp.
+// matrices of 16 x 16. Groups: see contract_load.cl, in bands as in contract_copies.cl. Reference:
+// kern_contract.c of the CPU backend. MATRIX is DTYPE; WARP is the number of items per warp.
 #include "contract_copies.cl"
 #include "matrix.cl"
 
@@ -50,16 +50,19 @@ FN struct copies copies_of(const struct side *s, int form, int lines, int item)
 	c.to = other * (form & ALONG_K ? LD_K : lines + 8) + at;
 	c.hop = ITEMS / row * (form & ALONG_K ? s->line : s->step);
 	c.stage = BK * s->step;
-	c.from = s->from + (form & ALONG_K ? other * s->line + at * s->step : at * s->line + other * s->step);
+	c.from = s->from +
+		 (form & ALONG_K ? other * s->line + at * s->step : at * s->line + other * s->step);
 	c.along = left_from(form & ALONG_K ? s->steps : s->lines, at);
 	c.across = left_from(form & ALONG_K ? s->lines : s->steps, other);
 	return c;
 }
 
 // Copies the item's quads number first..end to a tile; elements outside the operand become 0.
-FN void copies_start(const struct copies *c, int form, int lines, int first, int end, LOCAL_POINTER element *tile)
+FN void copies_start(const struct copies *c, int form, int lines, int first, int end,
+		     LOCAL_POINTER element *tile)
 {
-	const int row = form & ALONG_K ? BK / PER : lines / PER, ld = form & ALONG_K ? LD_K : lines + 8;
+	const int row = form & ALONG_K ? BK / PER : lines / PER,
+		  ld = form & ALONG_K ? LD_K : lines + 8;
 	const int bytes = quad_bytes(c->along);
 
 	UNROLL
@@ -78,18 +81,20 @@ FN void copies_step(struct copies *c, int form)
 }
 
 // Loads the parts of the warp's matrices at a step of a stage.
-FN void parts_load(struct matrix_part *x, struct matrix_part *y, LOCAL_POINTER const element *stage, int k, int line_m, int line_n,
-	int lane)
+FN void parts_load(struct matrix_part *x, struct matrix_part *y, LOCAL_POINTER const element *stage,
+		   int k, int line_m, int line_n, int lane)
 {
 	UNROLL
 	for (int i = 0; i < TILES_M; i++)
-		x[i] = A_FORM & ALONG_K ? matrix_a(stage + (line_m + i * 16) * LD_A + k, LD_A, lane) :
-			matrix_a_turned(stage + k * LD_A + line_m + i * 16, LD_A, lane);
+		x[i] = A_FORM & ALONG_K ?
+			       matrix_a(stage + (line_m + i * 16) * LD_A + k, LD_A, lane) :
+			       matrix_a_turned(stage + k * LD_A + line_m + i * 16, LD_A, lane);
 	stage += SIZE_A;
 	UNROLL
 	for (int j = 0; j < TILES_N; j++)
-		y[j] = B_FORM & ALONG_K ? matrix_b(stage + (line_n + j * 16) * LD_B + k, LD_B, lane) :
-			matrix_b_turned(stage + k * LD_B + line_n + j * 16, LD_B, lane);
+		y[j] = B_FORM & ALONG_K ?
+			       matrix_b(stage + (line_n + j * 16) * LD_B + k, LD_B, lane) :
+			       matrix_b_turned(stage + k * LD_B + line_n + j * 16, LD_B, lane);
 }
 
 KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) contract_stages(GLOBAL uchar *a_base, ulong a_at,
@@ -104,7 +109,8 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) contract_stages(GLOBAL uchar *a_base,
 	if (!block_of_band(&block, s, BM, BN))
 		return;
 	const struct side a = side_a(a_base, a_at, s, &block), b = side_b(b_base, b_at, s, &block);
-	struct copies a_copies = copies_of(&a, A_FORM, BM, item), b_copies = copies_of(&b, B_FORM, BN, item);
+	struct copies a_copies = copies_of(&a, A_FORM, BM, item),
+		      b_copies = copies_of(&b, B_FORM, BN, item);
 	int steps = (int)a.steps, now = 0, into = 0; // stages
 
 	UNROLL
@@ -126,20 +132,25 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) contract_stages(GLOBAL uchar *a_base,
 	ROLLED
 	for (int first = 0; first < steps; first += BK) {
 		int next = now + STAGE == STAGES * STAGE ? 0 : now + STAGE;
-		// the next stage is complete, and nobody reads the previous one, into which copies go
+		// the next stage is complete, and nobody reads the previous one, into which copies
+		// go
 		COPIES_WAIT(STAGES - 3);
 		BARRIER();
 		UNROLL
 		for (int p = 0; p < PARTS; p++) {
-			parts_load(x[(p + 1) % 2], y[(p + 1) % 2], tiles + (p + 1 < PARTS ? now : next), (p + 1) % PARTS * MATRIX_K,
-				line_m, line_n, lane);
-			copies_start(&a_copies, A_FORM, BM, COPIES_A * p / PARTS, COPIES_A * (p + 1) / PARTS, tiles + into);
-			copies_start(&b_copies, B_FORM, BN, COPIES_B * p / PARTS, COPIES_B * (p + 1) / PARTS, tiles + into + SIZE_A);
+			parts_load(x[(p + 1) % 2], y[(p + 1) % 2],
+				   tiles + (p + 1 < PARTS ? now : next), (p + 1) % PARTS * MATRIX_K,
+				   line_m, line_n, lane);
+			copies_start(&a_copies, A_FORM, BM, COPIES_A * p / PARTS,
+				     COPIES_A * (p + 1) / PARTS, tiles + into);
+			copies_start(&b_copies, B_FORM, BN, COPIES_B * p / PARTS,
+				     COPIES_B * (p + 1) / PARTS, tiles + into + SIZE_A);
 			UNROLL
 			for (int i = 0; i < TILES_M; i++)
 				UNROLL
 				for (int j = 0; j < TILES_N; j++)
-					matrix_multiply(&sums[i][j], &x[p % 2][i], &y[p % 2][j], lane);
+					matrix_multiply(&sums[i][j], &x[p % 2][i], &y[p % 2][j],
+							lane);
 		}
 		copies_step(&a_copies, A_FORM);
 		copies_step(&b_copies, B_FORM);
@@ -155,9 +166,11 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) contract_stages(GLOBAL uchar *a_base,
 			for (int j = 0; j < TILES_N; j++)
 				UNROLL
 				for (int e = 0; e < MATRIX_SUMS; e += 2)
-					finish_pair(sums[i][j].x[e], sums[i][j].x[e + 1], s, &block, y_matrix,
-						block.m + line_m + i * 16 + matrix_row(e, lane),
-						block.n + line_n + j * 16 + matrix_column(e, lane) Y_ARGS);
+					finish_pair(sums[i][j].x[e], sums[i][j].x[e + 1], s, &block,
+						    y_matrix,
+						    block.m + line_m + i * 16 + matrix_row(e, lane),
+						    block.n + line_n + j * 16 +
+							    matrix_column(e, lane) Y_ARGS);
 		return;
 	}
 	UNROLL

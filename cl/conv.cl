@@ -2,9 +2,9 @@
 // CONV, CONV_X and CONV_W: products of a matrix and the windows of an operand, any strides; sums
 // have the type ACC. Reference: kern_conv.c, with the same equations.
 //
-// A tap (channel, k0, k1, k2) and a position (image, p0, p1, p2) are one number each, row-major; with
-// AXES 2 there are no k0 and p0. Along an axis, the element of b for (tap, position) is its operand's element position * step + off + tap *
-// by, or 0 outside.
+// A tap (channel, k0, k1, k2) and a position (image, p0, p1, p2) are one number each, row-major;
+// with AXES 2 there are no k0 and p0. Along an axis, the element of b for (tap, position) is its
+// operand's element position * step + off + tap * by, or 0 outside.
 // y(i, position) = sum over taps of a(i, tap) b(tap, position), or with ALONG 1, y(i, tap) = sum
 // over positions of a(i, position) b(tap, position). Blocks and sums as in tile.cl. Groups:
 // (ceil(columns / BN), ceil(rows / BM), channel group).
@@ -64,7 +64,8 @@ FN ACC window_at(GLOBAL number *b, const struct conv_args *s, struct parts tap, 
 	long at = (long)pos.part[0] * s->b_image + (long)tap.part[0] * s->b_channel;
 	bool inside = true;
 	for (int i = 3 - AXES; i < 3; i++) {
-		long x = (long)pos.part[1 + i] * s->step[i] + s->off[i] + (long)tap.part[1 + i] * s->by[i];
+		long x = (long)pos.part[1 + i] * s->step[i] + s->off[i] +
+			 (long)tap.part[1 + i] * s->by[i];
 		inside = inside && x >= 0 && x < s->size[i];
 		at += x * s->b_axis[i];
 	}
@@ -83,12 +84,14 @@ FN ACC window_at(GLOBAL number *b, const struct conv_args *s, struct parts tap, 
 #define WINDOW(b, s, depth, column) window_at(b, s, depth, column)
 #endif
 
-KERNEL void WORK_GROUP_REGISTERS(WG_N, WG_M) conv(GLOBAL uchar *y_base, ulong y_at, GLOBAL uchar *a_base, ulong a_at,
-	GLOBAL uchar *b_base, ulong b_at, struct conv_args s)
+KERNEL void WORK_GROUP_REGISTERS(WG_N, WG_M)
+	conv(GLOBAL uchar *y_base, ulong y_at, GLOBAL uchar *a_base, ulong a_at,
+	     GLOBAL uchar *b_base, ulong b_at, struct conv_args s)
 {
 	LOCAL ACC a_block[BK * BM], b_block[BK * BN]; // [k][row], [k][column]
 	ACC sum[TM][TN];
-	long first_m = (long)GROUP_ID(1) * BM, first_n = (long)GROUP_ID(0) * BN, group = (long)GROUP_ID(2);
+	long first_m = (long)GROUP_ID(1) * BM, first_n = (long)GROUP_ID(0) * BN,
+	     group = (long)GROUP_ID(2);
 	int item_m = LOCAL_ID(1), item_n = LOCAL_ID(0), item = item_m * WG_N + item_n;
 	GLOBAL number *a = NUMBERS(a_base, a_at) + group * s.a.group;
 	GLOBAL number *b = NUMBERS(b_base, b_at) + group * s.b_group;
@@ -99,12 +102,15 @@ KERNEL void WORK_GROUP_REGISTERS(WG_N, WG_M) conv(GLOBAL uchar *y_base, ulong y_
 		for (int e = item; e < BK * BM; e += ITEMS) {
 			int k = e % BK, r = e / BK;
 			bool inside = first_k + k < s.depth && first_m + r < s.rows;
-			a_block[k * BM + r] = inside ? ACC_OF(a[place(&s.a, first_m + r, OF_DEPTH(s, first_k + k))]) : (ACC)0;
+			a_block[k * BM + r] = inside ? ACC_OF(a[place(&s.a, first_m + r,
+								      OF_DEPTH(s, first_k + k))]) :
+						       (ACC)0;
 		}
 		for (int e = item; e < BK * BN; e += ITEMS) {
 			int k = e / BN, r = e % BN;
 			bool inside = first_k + k < s.depth && first_n + r < s.columns;
-			b_block[k * BN + r] = inside ? WINDOW(b, &s, OF_DEPTH(s, first_k + k), OF_COLUMN(s, first_n + r)) :
+			b_block[k * BN + r] = inside ? WINDOW(b, &s, OF_DEPTH(s, first_k + k),
+							      OF_COLUMN(s, first_n + r)) :
 						       (ACC)0;
 		}
 		BARRIER();

@@ -5,7 +5,8 @@
 // The axes are y's, but the last has steps of two quads, four in a group: e .. e + 3 and e + 16 ..
 // e + 19 for e = 0, 4, 8, 12. An item computes a block of block_rows x block_cols of them: one on
 // GPUs. Tensors of the axes: 0 y, 1 w (in bytes), 2 the ids, 3 the position to report. If an id is
-// out of range, its row of y is left unchanged. IDS: bytes of an id; 0: DEQUANT. STORE: see rows.cl.
+// out of range, its row of y is left unchanged. IDS: bytes of an id; 0: DEQUANT. STORE: see
+// rows.cl.
 #include "axes.cl"
 #include "quant.cl"
 #include "report.cl"
@@ -29,8 +30,8 @@ struct dequant {
 	long n, step, k; // rows of w, bytes between them, elements of a row
 };
 
-KERNEL void dequant(GLOBAL uchar *to, ulong to_at, GLOBAL uchar *from, ulong from_at, struct dequant s,
-	ulong block_cols, ulong block_rows IDS_PARAMS)
+KERNEL void dequant(GLOBAL uchar *to, ulong to_at, GLOBAL uchar *from, ulong from_at,
+		    struct dequant s, ulong block_cols, ulong block_rows IDS_PARAMS)
 {
 	ulong c0 = GLOBAL_ID(0) * block_cols, r0 = GLOBAL_ID(1) * block_rows;
 	ulong cols = (ulong)s.axes.cols, rows = (ulong)s.axes.rows;

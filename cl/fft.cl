@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // FFT: transforms of n elements in local memory, by mixed radices in Stockham's order. Reference:
 // kern_fft.c of the CPU backend.
-// A group transforms `lines` lines at once. In each pass an item computes whole butterflies of radix
-// 2 to 5 or, for other primes, elements of the result. All transforms are forward, exp(-2 pi i jk/n);
-// inverse ones exchange re and im of operands and results. Real numbers are transformed as complex.
-// The axes' rows are the lines; tensors: 0 the result, 1 the operand.
+// A group transforms `lines` lines at once. In each pass an item computes whole butterflies of
+// radix 2 to 5 or, for other primes, elements of the result. All transforms are forward, exp(-2 pi
+// i jk/n); inverse ones exchange re and im of operands and results. Real numbers are transformed as
+// complex. The axes' rows are the lines; tensors: 0 the result, 1 the operand.
 // Parameters: DTYPE (f32 or f64), ITEMS of a group, SIZE: max elements of a group.
 #include "number.cl"
 #include "axes.cl"
@@ -35,7 +35,8 @@ struct fft {
 #endif
 
 struct pass {
-	int n, r, s;                  // elements of a line; radix; the product of the radices before
+	// elements of a line; radix; the product of the radices before
+	int n, r, s;
 	GLOBAL const number *turn;    // [n] pairs: exp(-2 pi i k / n)
 	LOCAL_POINTER const number *re, *im;
 	LOCAL_POINTER number *to_re, *to_im;
@@ -59,7 +60,8 @@ FN void radix2(number *re, number *im)
 FN void radix3(number *re, number *im)
 {
 	const number h = LITERAL(0.86602540378443864676);
-	number a = re[1] + re[2], b = im[1] + im[2], c = h * (im[1] - im[2]), d = h * (re[1] - re[2]);
+	number a = re[1] + re[2], b = im[1] + im[2], c = h * (im[1] - im[2]),
+	       d = h * (re[1] - re[2]);
 	number x = re[0] - LITERAL(0.5) * a, y = im[0] - LITERAL(0.5) * b;
 	re[0] += a, im[0] += b;
 	re[1] = x + c, im[1] = y - d;
@@ -143,7 +145,8 @@ FN number weight_of(const struct fft *a, int k)
 	return k == 0 || 2 * k == a->n ? (number)1 : (number)a->weight;
 }
 
-FN void load(const struct fft *a, GLOBAL const number *x, LOCAL_POINTER number *re, LOCAL_POINTER number *im, int k)
+FN void load(const struct fft *a, GLOBAL const number *x, LOCAL_POINTER number *re,
+	     LOCAL_POINTER number *im, int k)
 {
 	number p = 0, q = 0;
 	if (a->kind != TO_REAL || 2 * k <= a->n) {
@@ -171,16 +174,20 @@ FN void store(const struct fft *a, GLOBAL number *y, number re, number im, int k
 		y[k * a->ys + a->yp] = q * scale;
 }
 
-KERNEL void WORK_GROUP(ITEMS, 1) fft(GLOBAL uchar *to, ulong to_at, GLOBAL uchar *from, ulong from_at,
-	GLOBAL uchar *turn, struct fft a)
+KERNEL void WORK_GROUP(ITEMS, 1) fft(GLOBAL uchar *to, ulong to_at, GLOBAL uchar *from,
+				     ulong from_at, GLOBAL uchar *turn, struct fft a)
 {
 	LOCAL number re[2 * SIZE], im[2 * SIZE];
 	int item = LOCAL_ID(0), n = (int)a.n;
-	for (long first = (long)GROUP_ID(0) * a.lines; first < a.axes.rows; first += (long)GROUPS(0) * a.lines) {
-		int lines = (int)(a.axes.rows - first < a.lines ? a.axes.rows - first : a.lines), now = 0;
+	for (long first = (long)GROUP_ID(0) * a.lines; first < a.axes.rows;
+	     first += (long)GROUPS(0) * a.lines) {
+		int lines = (int)(a.axes.rows - first < a.lines ? a.axes.rows - first : a.lines),
+		    now = 0;
 		struct pass p;
 		for (int i = item; i < lines * n; i += ITEMS)
-			load(&a, NUMBERS(from, from_at) + row_of(&a.axes, 1, (ulong)(first + i / n)), re + i, im + i, i % n);
+			load(&a,
+			     NUMBERS(from, from_at) + row_of(&a.axes, 1, (ulong)(first + i / n)),
+			     re + i, im + i, i % n);
 		BARRIER();
 		p.turn = (GLOBAL const number *)turn;
 		p.n = n;
@@ -206,7 +213,8 @@ KERNEL void WORK_GROUP(ITEMS, 1) fft(GLOBAL uchar *to, ulong to_at, GLOBAL uchar
 			BARRIER();
 		}
 		for (int i = item; i < lines * n; i += ITEMS)
-			store(&a, NUMBERS(to, to_at) + row_of(&a.axes, 0, (ulong)(first + i / n)), re[now + i], im[now + i], i % n);
+			store(&a, NUMBERS(to, to_at) + row_of(&a.axes, 0, (ulong)(first + i / n)),
+			      re[now + i], im[now + i], i % n);
 		BARRIER();
 	}
 }

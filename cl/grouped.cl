@@ -44,15 +44,18 @@ FN void check_groups(GLOBAL const long *first, const struct grouped_args *s REPO
 	}
 }
 
-KERNEL void WORK_GROUP_REGISTERS(WG_N, WG_M) grouped(GLOBAL uchar *y_base, ulong y_at, GLOBAL uchar *a_base, ulong a_at,
-	GLOBAL uchar *b_base, ulong b_at, GLOBAL uchar *first_base, ulong first_at, struct grouped_args s REPORT_PARAMS)
+KERNEL void WORK_GROUP_REGISTERS(WG_N, WG_M)
+	grouped(GLOBAL uchar *y_base, ulong y_at, GLOBAL uchar *a_base, ulong a_at,
+		GLOBAL uchar *b_base, ulong b_at, GLOBAL uchar *first_base, ulong first_at,
+		struct grouped_args s REPORT_PARAMS)
 {
 	LOCAL ACC a_block[BK * BM], b_block[BK * BN]; // [k][row], [k][column]
 	ACC sum[TM][TN];
 	GLOBAL const long *first = (GLOBAL const long *)(first_base + first_at);
 	int item_m = LOCAL_ID(1), item_n = LOCAL_ID(0), item = item_m * WG_N + item_n;
 	long first_m, first_n = (long)GROUP_ID(0) * BN, end_m = s.rows, depth = s.depth, e = 0;
-	GLOBAL number *a = NUMBERS(a_base, a_at), *b = NUMBERS(b_base, b_at), *y = NUMBERS(y_base, y_at);
+	GLOBAL number *a = NUMBERS(a_base, a_at), *b = NUMBERS(b_base, b_at),
+		      *y = NUMBERS(y_base, y_at);
 
 	if (GROUP_ID(0) + GROUP_LINE() == 0 && item == 0)
 		check_groups(first, &s, reports, report_slot);
@@ -103,12 +106,16 @@ KERNEL void WORK_GROUP_REGISTERS(WG_N, WG_M) grouped(GLOBAL uchar *y_base, ulong
 		for (int i = item; i < BK * BM; i += ITEMS) {
 			int k = i % BK, r = i / BK;
 			bool inside = first_k + k < depth && first_m + r < end_m;
-			a_block[k * BM + r] = inside ? ACC_OF(a[(first_m + r) * s.a_m + (first_k + k) * s.a_k]) : (ACC)0;
+			a_block[k * BM + r] =
+				inside ? ACC_OF(a[(first_m + r) * s.a_m + (first_k + k) * s.a_k]) :
+					 (ACC)0;
 		}
 		for (int i = item; i < BK * BN; i += ITEMS) {
 			int k = i / BN, r = i % BN;
 			bool inside = first_k + k < depth && first_n + r < s.columns;
-			b_block[k * BN + r] = inside ? ACC_OF(b[(first_k + k) * s.b_k + (first_n + r) * s.b_n]) : (ACC)0;
+			b_block[k * BN + r] =
+				inside ? ACC_OF(b[(first_k + k) * s.b_k + (first_n + r) * s.b_n]) :
+					 (ACC)0;
 		}
 		BARRIER();
 		add_blocks(sum, a_block, b_block, item_m, item_n);

@@ -43,13 +43,14 @@ FN uint key_of(float a)
 	return u > 0x7f800000u ? 0x7fffffffu : u;
 }
 
-#define IN_PARAMS GLOBAL uchar *x, ulong x_at, GLOBAL uchar *e, ulong e_at, GLOBAL uchar *rest, ulong rest_at, \
-	GLOBAL uchar *work, ulong work_at, struct largest s
+#define IN_PARAMS \
+	GLOBAL uchar *x, ulong x_at, GLOBAL uchar *e, ulong e_at, GLOBAL uchar *rest, \
+	ulong rest_at, GLOBAL uchar *work, ulong work_at, struct largest s
 #define FLOATS(v) ((GLOBAL float *)(v + v##_at))
 
 // Element i; after the first round it is read from the remainder output, if that was stored.
-FN float element(GLOBAL uchar *x, ulong x_at, GLOBAL uchar *e, ulong e_at, GLOBAL uchar *rest, ulong rest_at,
-	const struct largest *s, bool made, long i)
+FN float element(GLOBAL uchar *x, ulong x_at, GLOBAL uchar *e, ulong e_at, GLOBAL uchar *rest,
+		 ulong rest_at, const struct largest *s, bool made, long i)
 {
 	if (made)
 		return FLOATS(rest)[i];
@@ -58,7 +59,8 @@ FN float element(GLOBAL uchar *x, ulong x_at, GLOBAL uchar *e, ulong e_at, GLOBA
 
 KERNEL void WORK_GROUP(ITEMS, 1) largest_count(IN_PARAMS, ulong round)
 {
-	long p = (long)GROUP_ID(0), from = p * s.each, end = from + s.each < s.n ? from + s.each : s.n;
+	long p = (long)GROUP_ID(0), from = p * s.each,
+	     end = from + s.each < s.n ? from + s.each : s.n;
 	GLOBAL uint *to = COUNTS(p);
 	uint prefix = round ? PREFIX : 0u, mask = MASK(round);
 	int item = LOCAL_ID(0), shift = SHIFT(round);
@@ -158,10 +160,11 @@ KERNEL void largest_begin(WORK_PARAMS)
 	}
 }
 
-KERNEL void WORK_GROUP(ITEMS, 1) largest_take(GLOBAL uchar *value, ulong value_at, GLOBAL uchar *place, ulong place_at,
-	IN_PARAMS)
+KERNEL void WORK_GROUP(ITEMS, 1) largest_take(GLOBAL uchar *value, ulong value_at,
+					      GLOBAL uchar *place, ulong place_at, IN_PARAMS)
 {
-	long p = (long)GROUP_ID(0), from = p * s.each, end = from + s.each < s.n ? from + s.each : s.n;
+	long p = (long)GROUP_ID(0), from = p * s.each,
+	     end = from + s.each < s.n ? from + s.each : s.n;
 	uint kth = PREFIX, to = PIECE(p, 2), left = PIECE(p, 3);
 	int item = LOCAL_ID(0);
 #if ITEMS > 1
@@ -171,7 +174,8 @@ KERNEL void WORK_GROUP(ITEMS, 1) largest_take(GLOBAL uchar *value, ulong value_a
 #endif
 	for (long i0 = from; i0 < end; i0 += ITEMS) {
 		long i = i0 + item;
-		float a = i < end ? element(x, x_at, e, e_at, rest, rest_at, &s, s.has[2] != 0, i) : 0.0f;
+		float a = i < end ? element(x, x_at, e, e_at, rest, rest_at, &s, s.has[2] != 0, i) :
+				    0.0f;
 		uint key = key_of(a), mine = i >= end || key < kth ? 0u : key > kth ? 1u : 0x10000u;
 		uint all = mine, upto = mine;
 #if ITEMS > 1
@@ -179,7 +183,8 @@ KERNEL void WORK_GROUP(ITEMS, 1) largest_take(GLOBAL uchar *value, ulong value_a
 		ranks[0][item] = mine;
 		BARRIER();
 		for (int d = 1; d < ITEMS; d *= 2) {
-			ranks[1 - now][item] = ranks[now][item] + (item >= d ? ranks[now][item - d] : 0u);
+			ranks[1 - now][item] =
+				ranks[now][item] + (item >= d ? ranks[now][item - d] : 0u);
 			now = 1 - now;
 			BARRIER();
 		}

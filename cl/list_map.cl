@@ -11,7 +11,8 @@ KERNEL void WORK_GROUP(ITEMS, 1) list_map(GLOBAL uchar *table_base, ulong table_
 	for (ulong chunk = GROUP_ID(0); chunk < a.chunks; chunk += GROUPS(0)) {
 		ulong tensor = tensor_of(TABLE, chunk, a.tensors);
 		GLOBAL const ulong *entry = TABLE + tensor * ENTRY;
-		ulong j = (chunk - entry[0]) * CHUNK, end = j + CHUNK < entry[1] ? j + CHUNK : entry[1];
+		ulong j = (chunk - entry[0]) * CHUNK,
+		      end = j + CHUNK < entry[1] ? j + CHUNK : entry[1];
 		LIST_TENSOR(a.first_tensor + tensor)
 #ifdef MAP_BLOCK
 		for (; j + MAP_BLOCK <= end; j += MAP_BLOCK)

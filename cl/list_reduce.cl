@@ -23,8 +23,11 @@ FN void walk_fours(ACC *v, long *at, ulong first, ulong end, bool fours MAP_PARA
 		UNROLL
 		for (int l = 0; l < 4; l++)
 			if (l < some)
-				take(&part, &part_at, fours && some == 4 ? (ACC)x[l] : (ACC)map_load(0, 0, 0, n + (ulong)l MAP_ARGS),
-					(long)n + l);
+				take(&part, &part_at,
+				     fours && some == 4 ?
+					     (ACC)x[l] :
+					     (ACC)map_load(0, 0, 0, n + (ulong)l MAP_ARGS),
+				     (long)n + l);
 		depth += 4;
 		if (depth == DEPTH) {
 			take(v, at, part, part_at);
@@ -38,8 +41,9 @@ FN void walk_fours(ACC *v, long *at, ulong first, ulong end, bool fours MAP_PARA
 
 #define PART ((GLOBAL ACC *)(work + work_at) + a.first_chunk)
 
-KERNEL void WORK_GROUP(ITEMS, 1) list_reduce(GLOBAL uchar *table_base, ulong table_at, SEGMENT_PARAMS,
-	GLOBAL uchar *work, ulong work_at, struct list a LIST_PARAMS)
+KERNEL void WORK_GROUP(ITEMS, 1)
+	list_reduce(GLOBAL uchar *table_base, ulong table_at, SEGMENT_PARAMS, GLOBAL uchar *work,
+		    ulong work_at, struct list a LIST_PARAMS)
 {
 #if ITEMS == 1
 	WIDE();

@@ -27,7 +27,8 @@ KERNEL void map(ulong cols, ulong rows, ulong block_cols, ulong block_rows MAP_P
 			map_at(r, k MAP_ARGS);
 	}
 #else
-	ulong j = GLOBAL_ID(0) * MAP_EACH, r = GLOBAL_ID(1), end = j + MAP_EACH < cols ? j + MAP_EACH : cols;
+	ulong j = GLOBAL_ID(0) * MAP_EACH, r = GLOBAL_ID(1),
+	      end = j + MAP_EACH < cols ? j + MAP_EACH : cols;
 	if (r >= rows)
 		return;
 #ifdef MAP_QUAD

@@ -91,7 +91,8 @@ FN struct matrix_part matrix_b(LOCAL_POINTER const matrix_element *from, int str
 	return matrix_a(from, stride, lane);
 }
 
-FN struct matrix_part matrix_a_turned(LOCAL_POINTER const matrix_element *from, int stride, int lane)
+FN struct matrix_part matrix_a_turned(LOCAL_POINTER const matrix_element *from, int stride,
+				      int lane)
 {
 	struct matrix_part p;
 	p.from = from;
@@ -100,12 +101,14 @@ FN struct matrix_part matrix_a_turned(LOCAL_POINTER const matrix_element *from, 
 	return p;
 }
 
-FN struct matrix_part matrix_b_turned(LOCAL_POINTER const matrix_element *from, int stride, int lane)
+FN struct matrix_part matrix_b_turned(LOCAL_POINTER const matrix_element *from, int stride,
+				      int lane)
 {
 	return matrix_a_turned(from, stride, lane);
 }
 
-FN void matrix_multiply(struct matrix_sums *sums, const struct matrix_part *a, const struct matrix_part *b, int lane)
+FN void matrix_multiply(struct matrix_sums *sums, const struct matrix_part *a,
+			const struct matrix_part *b, int lane)
 {
 	for (int i = 0; i < MATRIX_SUMS; i++) {
 		LOCAL_POINTER const matrix_element *x = a->from + matrix_row(i, lane) * a->line;

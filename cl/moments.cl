@@ -42,8 +42,8 @@ FN number weight_at(GLOBAL number *w, const struct moments *s, long row)
 #endif
 }
 
-KERNEL void moments_sums(GLOBAL uchar *space_base, ulong space_at, GLOBAL uchar *x_base, ulong x_at, GLOBAL uchar *w_base,
-	ulong w_at, struct moments s)
+KERNEL void moments_sums(GLOBAL uchar *space_base, ulong space_at, GLOBAL uchar *x_base, ulong x_at,
+			 GLOBAL uchar *w_base, ulong w_at, struct moments s)
 {
 	long c = (long)GLOBAL_ID(0), k = (long)GLOBAL_ID(1);
 	GLOBAL number *x = NUMBERS(x_base, x_at) + c * s.cs, *w = NUMBERS(w_base, w_at);
@@ -70,8 +70,9 @@ KERNEL void moments_sums(GLOBAL uchar *space_base, ulong space_at, GLOBAL uchar 
 	to[3 * s.channels] = (double)high;
 }
 
-KERNEL void moments_join(GLOBAL uchar *space_base, ulong space_at, GLOBAL uchar *n_base, ulong n_at, GLOBAL uchar *mean_base,
-	ulong mean_at, GLOBAL uchar *low_base, ulong low_at, GLOBAL uchar *high_base, ulong high_at, struct moments s)
+KERNEL void moments_join(GLOBAL uchar *space_base, ulong space_at, GLOBAL uchar *n_base, ulong n_at,
+			 GLOBAL uchar *mean_base, ulong mean_at, GLOBAL uchar *low_base,
+			 ulong low_at, GLOBAL uchar *high_base, ulong high_at, struct moments s)
 {
 	long c = (long)GLOBAL_ID(0);
 	GLOBAL double *space = DOUBLES(space_base, space_at);
@@ -101,7 +102,8 @@ KERNEL void moments_join(GLOBAL uchar *space_base, ulong space_at, GLOBAL uchar 
 }
 
 // The contribution of row r to channel c: its deviation, or 0 if it does not count.
-FN ACC deviation(GLOBAL number *x, GLOBAL number *w, GLOBAL double *mean, const struct moments *s, long r, long c, long last)
+FN ACC deviation(GLOBAL number *x, GLOBAL number *w, GLOBAL double *mean, const struct moments *s,
+		 long r, long c, long last)
 {
 	if (c >= s->channels || r >= last || weight_at(w, s, r) == (number)0)
 		return (ACC)0;
@@ -109,12 +111,13 @@ FN ACC deviation(GLOBAL number *x, GLOBAL number *w, GLOBAL double *mean, const 
 }
 
 #if DIAGONAL
-KERNEL void moments_products(GLOBAL uchar *space_base, ulong space_at, GLOBAL uchar *x_base, ulong x_at, GLOBAL uchar *w_base,
-	ulong w_at, struct moments s)
+KERNEL void moments_products(GLOBAL uchar *space_base, ulong space_at, GLOBAL uchar *x_base,
+			     ulong x_at, GLOBAL uchar *w_base, ulong w_at, struct moments s)
 {
 	long c = (long)GLOBAL_ID(0), k = (long)GLOBAL_ID(1);
 	GLOBAL number *x = NUMBERS(x_base, x_at), *w = NUMBERS(w_base, w_at);
-	GLOBAL double *mean = DOUBLES(space_base, space_at) + s.chunks * 4 * s.channels, *to = mean + s.channels;
+	GLOBAL double *mean = DOUBLES(space_base, space_at) + s.chunks * 4 * s.channels,
+		      *to = mean + s.channels;
 	long last = (k + 1) * s.piece < s.rows ? (k + 1) * s.piece : s.rows;
 	double sum = 0;
 
@@ -127,15 +130,18 @@ KERNEL void moments_products(GLOBAL uchar *space_base, ulong space_at, GLOBAL uc
 	to[k * s.channels + c] = sum;
 }
 #else
-KERNEL void WORK_GROUP_REGISTERS(WG_N, WG_M) moments_products(GLOBAL uchar *space_base, ulong space_at, GLOBAL uchar *x_base,
-	ulong x_at, GLOBAL uchar *w_base, ulong w_at, struct moments s)
+KERNEL void WORK_GROUP_REGISTERS(WG_N, WG_M)
+	moments_products(GLOBAL uchar *space_base, ulong space_at, GLOBAL uchar *x_base, ulong x_at,
+			 GLOBAL uchar *w_base, ulong w_at, struct moments s)
 {
 	LOCAL ACC a_block[BK * BM], b_block[BK * BN]; // [row][channel]
 	ACC sum[TM][TN];
-	long first_m = (long)GROUP_ID(1) * BM, first_n = (long)GROUP_ID(0) * BN, k = (long)GROUP_ID(2);
+	long first_m = (long)GROUP_ID(1) * BM, first_n = (long)GROUP_ID(0) * BN,
+	     k = (long)GROUP_ID(2);
 	int item_m = LOCAL_ID(1), item_n = LOCAL_ID(0), item = item_m * WG_N + item_n;
 	GLOBAL number *x = NUMBERS(x_base, x_at), *w = NUMBERS(w_base, w_at);
-	GLOBAL double *mean = DOUBLES(space_base, space_at) + s.chunks * 4 * s.channels, *to = mean + s.channels;
+	GLOBAL double *mean = DOUBLES(space_base, space_at) + s.chunks * 4 * s.channels,
+		      *to = mean + s.channels;
 	long first = k * s.piece, last = first + s.piece < s.rows ? first + s.piece : s.rows;
 
 	if (first_n + BN <= first_m) // below the diagonal
@@ -168,7 +174,8 @@ KERNEL void WORK_GROUP_REGISTERS(WG_N, WG_M) moments_products(GLOBAL uchar *spac
 }
 #endif
 
-KERNEL void moments_square(GLOBAL uchar *y_base, ulong y_at, GLOBAL uchar *space_base, ulong space_at, struct moments s)
+KERNEL void moments_square(GLOBAL uchar *y_base, ulong y_at, GLOBAL uchar *space_base,
+			   ulong space_at, struct moments s)
 {
 	long column = (long)GLOBAL_ID(0), row = (long)GLOBAL_ID(1);
 	GLOBAL double *from = DOUBLES(space_base, space_at) + (s.chunks * 4 + 1) * s.channels;

@@ -6,7 +6,8 @@
 // offset that move_start computed; nothing is copied if that reported an error.
 //   move        an item copies a block of block_rows x block_cols: one element on GPUs
 //   move_tiles  y is contiguous along the last axis, x along the one before; a group copies a
-//               tile of TILE x TILE: through local memory, or in register squares if it has one item
+//               tile of TILE x TILE: through local memory, or in register squares if it has one
+//               item
 // With STREAMS, y is large and its rows start on cache lines, and it is written with non-temporal
 // stores; x is dense along the last axis or the one before.
 #include "axes.cl"

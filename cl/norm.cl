@@ -12,9 +12,9 @@
 #define HAS_DW 16
 #define HAS_DB 32
 
-// KEEP > 0: a row has at most KEEP vectors for each item, all of them whole, which stay in registers
-// between the passes over the row, as do the sums of dw and db. Otherwise each pass loads the row,
-// and the sums are in the workspace.
+// KEEP > 0: a row has at most KEEP vectors for each item, all of them whole, which stay in
+// registers between the passes over the row, as do the sums of dw and db. Otherwise each pass loads
+// the row, and the sums are in the workspace.
 #ifndef KEEP
 #define KEEP 0
 #endif
@@ -81,8 +81,8 @@ FN float kept_moment(const VEC *kept, int n, float mean, int power, int item)
 }
 
 // y = (x - mean) rstd w + b at i; `left` elements exist
-FN void norm_at(GLOBAL stored *y, VEC x, GLOBAL const beside *w, GLOBAL const beside *b, int has, VEC mean,
-	VEC rstd, int i, int left, bool stream)
+FN void norm_at(GLOBAL stored *y, VEC x, GLOBAL const beside *w, GLOBAL const beside *b, int has,
+		VEC mean, VEC rstd, int i, int left, bool stream)
 {
 	VEC v = (x - mean) * rstd * weight(w, i, left, has & HAS_W);
 	if (has & HAS_B)
@@ -125,17 +125,24 @@ KERNEL void NORM_GROUP norm_rows(GLOBAL uchar *y_base, ulong y_at,
 		VEC kept[KEPT];
 		UNROLL
 		for (int k = 0; k < KEEP; k++)
-			kept[k] = kept_at(k, item) < n ? load(x + kept_at(k, item), VEC_WIDTH, 0.0f) : VEC_SPLAT(0.0f);
+			kept[k] = kept_at(k, item) < n ?
+					  load(x + kept_at(k, item), VEC_WIDTH, 0.0f) :
+					  VEC_SPLAT(0.0f);
 		if (a.has & HAS_MEAN)
-			mean = (KEEP ? kept_moment(kept, n, 0.0f, 1, item) : moment(x, n, 0.0f, 1, item)) / (float)n;
+			mean = (KEEP ? kept_moment(kept, n, 0.0f, 1, item) :
+				       moment(x, n, 0.0f, 1, item)) /
+			       (float)n;
 		mean = group_sum(mean, tree, item); // barriers must not depend on a condition
-		float square = (KEEP ? kept_moment(kept, n, mean, 2, item) : moment(x, n, mean, 2, item)) / (float)n;
+		float square =
+			(KEEP ? kept_moment(kept, n, mean, 2, item) : moment(x, n, mean, 2, item)) /
+			(float)n;
 		square = group_sum(square, tree, item);
 		float rstd = 1.0f / sqrt(square + a.eps);
 		UNROLL
 		for (int k = 0; k < KEEP; k++)
 			if (kept_at(k, item) < n)
-				norm_at(y, kept[k], w, b, a.has, VEC_SPLAT(mean), VEC_SPLAT(rstd), kept_at(k, item), VEC_WIDTH, false);
+				norm_at(y, kept[k], w, b, a.has, VEC_SPLAT(mean), VEC_SPLAT(rstd),
+					kept_at(k, item), VEC_WIDTH, false);
 		if (!KEEP && a.stream)
 			norm_row(y, x, w, b, later, a.has, mean, rstd, n, true, item);
 		else if (!KEEP)
@@ -180,8 +187,8 @@ FN void sums_at(const struct graded *row, const struct graded *later, GLOBAL con
 }
 
 // dx = rstd (u - mean u - h mean(u h))
-FN void back_at(const struct graded *row, const struct graded *later, GLOBAL const beside *w, int has,
-	bool stream, int i, int left)
+FN void back_at(const struct graded *row, const struct graded *later, GLOBAL const beside *w,
+		int has, bool stream, int i, int left)
 {
 	FETCH(later->g + i);
 	VEC h = (load(row->x + i, left, 0.0f) - row->mean) * row->rstd;
@@ -189,8 +196,8 @@ FN void back_at(const struct graded *row, const struct graded *later, GLOBAL con
 	store(row->rstd * (u - row->mean_u - h * row->mean_uh), row->dx + i, left, stream);
 }
 
-FN void back_row(const struct graded *row, const struct graded *later, GLOBAL const beside *w, int has,
-	bool stream, int n, int item)
+FN void back_row(const struct graded *row, const struct graded *later, GLOBAL const beside *w,
+		 int has, bool stream, int n, int item)
 {
 	int i = item * VEC_WIDTH;
 
@@ -201,8 +208,8 @@ FN void back_row(const struct graded *row, const struct graded *later, GLOBAL co
 }
 
 // The gradient of a row whose h and u stay in registers; adds this item's columns to dw and db.
-FN void back_kept(const struct graded *row, GLOBAL const beside *w, int has, VEC *dw, VEC *db, int n,
-	LOCAL_POINTER float *tree, int item)
+FN void back_kept(const struct graded *row, GLOBAL const beside *w, int has, VEC *dw, VEC *db,
+		  int n, LOCAL_POINTER float *tree, int item)
 {
 	VEC h[KEPT], u[KEPT];
 	struct row_sums sum;
@@ -227,7 +234,8 @@ FN void back_kept(const struct graded *row, GLOBAL const beside *w, int has, VEC
 	UNROLL
 	for (int k = 0; k < KEEP; k++)
 		if (has & HAS_DX && kept_at(k, item) < n)
-			store(row->rstd * (u[k] - u_mean - h[k] * uh_mean), row->dx + kept_at(k, item), VEC_WIDTH, false);
+			store(row->rstd * (u[k] - u_mean - h[k] * uh_mean),
+			      row->dx + kept_at(k, item), VEC_WIDTH, false);
 }
 
 // dx, dw = sum g h, db = sum g; for RMS norm mean u is 0. partial: [groups][2][cols], dw and db.

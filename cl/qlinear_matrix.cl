@@ -3,10 +3,10 @@
 // Reference: kern_qlinear.c of the CPU backend.
 //
 // The units multiply x with the integers of w, which 16 bits hold exactly; the sums of a group, or
-// in Q6_K of a half, are then scaled and added in f32, in ascending order of K. MATRIX is 3 (f16) for
-// x in f16, or 4 (bf16) for any x: f32 and f16 become two numbers of bf16, the second of which is the
-// rounded remainder, with an error of at most 2^-16. F16 and BF16 weights have MATRIX's dtype, and
-// x is not f32.
+// in Q6_K of a half, are then scaled and added in f32, in ascending order of K. MATRIX is 3 (f16)
+// for x in f16, or 4 (bf16) for any x: f32 and f16 become two numbers of bf16, the second of which
+// is the rounded remainder, with an error of at most 2^-16. F16 and BF16 weights have MATRIX's
+// dtype, and x is not f32.
 // A group computes BM x BN elements with WARPS_M x WARPS_N warps, each with TILES_M x TILES_N
 // matrices of 16 x 16. Groups: (ceil(N / BN), ceil(M / BM)).
 #ifndef MATRIX
@@ -56,7 +56,8 @@ struct lines {
 	struct group b;
 };
 
-FN struct lines lines_load(GLOBAL const stored *row, GLOBAL const uchar *w, long first, long k, int part)
+FN struct lines lines_load(GLOBAL const stored *row, GLOBAL const uchar *w, long first, long k,
+			   int part)
 {
 	struct lines l;
 	l.b = group_of(w, first / BK);
@@ -70,7 +71,8 @@ FN struct lines lines_load(GLOBAL const stored *row, GLOBAL const uchar *w, long
 }
 
 // `to` and `rest`: the terms of x. Returns the sum of the part.
-FN float x_store(LOCAL_POINTER ushort *to, LOCAL_POINTER ushort *rest, const struct lines *l, int part)
+FN float x_store(LOCAL_POINTER ushort *to, LOCAL_POINTER ushort *rest, const struct lines *l,
+		 int part)
 {
 	float sum = 0.0f;
 	UNROLL
@@ -108,7 +110,8 @@ FN void fold(float *sum, const struct matrix_sums *s, LOCAL_POINTER const float 
 }
 
 #ifdef HAS_MIN
-FN void fold_min(float *sum, LOCAL_POINTER const float *min, LOCAL_POINTER const float *totals, int lane)
+FN void fold_min(float *sum, LOCAL_POINTER const float *min, LOCAL_POINTER const float *totals,
+		 int lane)
 {
 	UNROLL
 	for (int e = 0; e < MATRIX_SUMS; e++) {
@@ -121,8 +124,9 @@ FN void fold_min(float *sum, LOCAL_POINTER const float *min, LOCAL_POINTER const
 }
 #endif
 
-KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) qlinear_matrix(GLOBAL uchar *y_base, ulong y_at, GLOBAL uchar *x_base, ulong x_at,
-	GLOBAL uchar *w_base, ulong w_at, struct qlinear s)
+KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1)
+	qlinear_matrix(GLOBAL uchar *y_base, ulong y_at, GLOBAL uchar *x_base, ulong x_at,
+		       GLOBAL uchar *w_base, ulong w_at, struct qlinear s)
 {
 	LOCAL ushort x_tile[TERMS][BM * LD], w_tile[BN * LD];
 	LOCAL float scale[2 * BN]; // of the halves
@@ -130,7 +134,8 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) qlinear_matrix(GLOBAL uchar *y_base, 
 	LOCAL float min[BN], totals[PARTS * BM];
 #endif
 	float sum[TILES_M][TILES_N][MATRIX_SUMS];
-	int item = LOCAL_ID(0), lane = item % WARP, warp = item / WARP, line = item / PARTS, part = item % PARTS;
+	int item = LOCAL_ID(0), lane = item % WARP, warp = item / WARP, line = item / PARTS,
+	    part = item % PARTS;
 	int line_m = warp / WARPS_N * TILES_M * 16, line_n = warp % WARPS_N * TILES_N * 16;
 	long m = (long)GROUP_LINE() * BM, n = (long)GROUP_ID(0) * BN;
 	if (m >= s.m)
@@ -147,7 +152,8 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) qlinear_matrix(GLOBAL uchar *y_base, 
 				sum[i][j][e] = 0.0f;
 	struct lines next = lines_load(row, w, 0, s.k, part);
 	for (long first = 0; first < s.k; first += BK) {
-		float total = x_store(x_tile[0] + line * LD, x_tile[TERMS - 1] + line * LD, &next, part);
+		float total =
+			x_store(x_tile[0] + line * LD, x_tile[TERMS - 1] + line * LD, &next, part);
 		w_store(w_tile + line * LD, &next, part);
 		if (part == 0) {
 			scale[line] = next.b.scale[0];
@@ -168,7 +174,8 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) qlinear_matrix(GLOBAL uchar *y_base, 
 		for (int j = 0; j < TILES_N; j++)
 			UNROLL
 			for (int k = 0; k < STEPS; k++)
-				y[j][k] = matrix_b(w_tile + (line_n + j * 16) * LD + k * MATRIX_K, LD, lane);
+				y[j][k] = matrix_b(w_tile + (line_n + j * 16) * LD + k * MATRIX_K,
+						   LD, lane);
 		UNROLL
 		for (int i = 0; i < TILES_M; i++) {
 			struct matrix_part x[TERMS][STEPS];
@@ -176,7 +183,9 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) qlinear_matrix(GLOBAL uchar *y_base, 
 			for (int t = 0; t < TERMS; t++)
 				UNROLL
 				for (int k = 0; k < STEPS; k++)
-					x[t][k] = matrix_a(x_tile[t] + (line_m + i * 16) * LD + k * MATRIX_K, LD, lane);
+					x[t][k] = matrix_a(x_tile[t] + (line_m + i * 16) * LD +
+								   k * MATRIX_K,
+							   LD, lane);
 			UNROLL
 			for (int j = 0; j < TILES_N; j++) {
 				int column = line_n + j * 16;

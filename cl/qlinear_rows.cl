@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// QLINEAR for few rows of x: x [M,K], w u8 [N,bytes] -> y [M,N]. w is read once for ROWS rows of x and
-// decoded in registers; sums are f32. Reference: kern_qlinear.c of the CPU backend.
+// QLINEAR for few rows of x: x [M,K], w u8 [N,bytes] -> y [M,N]. w is read once for ROWS rows of x
+// and decoded in registers; sums are f32. Reference: kern_qlinear.c of the CPU backend.
 //
-// A group of ITEMS items computes COLUMNS columns of ROWS rows of y at a time. Its items take steps of two quads
-// in turn, four in a group of 32 elements (e .. e + 3 and e + 16 .. e + 19 for e = 0, 4, 8, 12), and
-// add their sums in tree order. The order depends on ITEMS alone.
+// A group of ITEMS items computes COLUMNS columns of ROWS rows of y at a time. Its items take steps
+// of two quads in turn, four in a group of 32 elements (e .. e + 3 and e + 16 .. e + 19 for e = 0,
+// 4, 8, 12), and add their sums in tree order. The order depends on ITEMS alone.
 #include "qlinear.cl"
 
 #ifndef ROWS
@@ -35,7 +35,8 @@ FN float step_sum(const struct group *b, const float q[2][4], const float x[2][4
 	return sum;
 }
 
-FN void add_steps(float sum[ROWS][COLUMNS], GLOBAL const stored *const *row, GLOBAL const uchar *const *w, long k, int item)
+FN void add_steps(float sum[ROWS][COLUMNS], GLOBAL const stored *const *row,
+		  GLOBAL const uchar *const *w, long k, int item)
 {
 	long steps = (k + 31) / 32 * 4;
 	for (long step = item; step < steps; step += ITEMS) {
@@ -61,8 +62,9 @@ FN void add_steps(float sum[ROWS][COLUMNS], GLOBAL const stored *const *row, GLO
 	}
 }
 
-KERNEL void WORK_GROUP(ITEMS, 1) qlinear_rows(GLOBAL uchar *y_base, ulong y_at, GLOBAL uchar *x_base, ulong x_at,
-	GLOBAL uchar *w_base, ulong w_at, struct qlinear s)
+KERNEL void WORK_GROUP(ITEMS, 1)
+	qlinear_rows(GLOBAL uchar *y_base, ulong y_at, GLOBAL uchar *x_base, ulong x_at,
+		     GLOBAL uchar *w_base, ulong w_at, struct qlinear s)
 {
 	LOCAL float tree[ITEMS];
 	int item = LOCAL_ID(0);
@@ -91,7 +93,8 @@ KERNEL void WORK_GROUP(ITEMS, 1) qlinear_rows(GLOBAL uchar *y_base, ulong y_at, 
 			for (int c = 0; c < COLUMNS; c++) {
 				float all = group_sum(sum[i][c], tree, item);
 				if (item == 0 && i < rows && n + c < s.n)
-					store_one(all, row_at(y_base, y_at, &s.y, first + i) + n + c);
+					store_one(all,
+						  row_at(y_base, y_at, &s.y, first + i) + n + c);
 			}
 	}
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// QLINEAR with many rows of x: x [M,K], w u8 [N,bytes] -> y [M,N]. Tiles of x and decoded tiles of w
-// are in local memory, sums in f32 registers, in ascending order of K. Reference: kern_qlinear.c of
-// the CPU backend.
+// QLINEAR with many rows of x: x [M,K], w u8 [N,bytes] -> y [M,N]. Tiles of x and decoded tiles of
+// w are in local memory, sums in f32 registers, in ascending order of K. Reference: kern_qlinear.c
+// of the CPU backend.
 //
-// A group computes BM x BN elements, an item TM x TN of them in blocks of 4 x 4 that are 4 WG_M rows
-// and 4 WG_N columns apart. Groups: (ceil(N / BN), ceil(M / BM)).
+// A group computes BM x BN elements, an item TM x TN of them in blocks of 4 x 4 that are 4 WG_M
+// rows and 4 WG_N columns apart. Groups: (ceil(N / BN), ceil(M / BM)).
 #ifndef WG_M // items along rows, along columns
 #define WG_M 16
 #define WG_N 16
@@ -24,7 +24,8 @@
 #define LDA (BM + 4) // padded so that neighbouring steps of a tile are in different banks
 #define LDB (BN + 4)
 
-FN void x_put(LOCAL_POINTER float *to, GLOBAL uchar *base, ulong at, const struct qlinear *s, long m, long first, int item)
+FN void x_put(LOCAL_POINTER float *to, GLOBAL uchar *base, ulong at, const struct qlinear *s,
+	      long m, long first, int item)
 {
 	for (int i = item; i < BM * 8; i += ITEMS) {
 		int r = i / 8, e = i % 8 * 4;
@@ -37,11 +38,13 @@ FN void x_put(LOCAL_POINTER float *to, GLOBAL uchar *base, ulong at, const struc
 	}
 }
 
-FN void w_put(LOCAL_POINTER float *to, GLOBAL const uchar *w, const struct qlinear *s, long n, long first, int item)
+FN void w_put(LOCAL_POINTER float *to, GLOBAL const uchar *w, const struct qlinear *s, long n,
+	      long first, int item)
 {
 	for (int i = item; i < BN * 4; i += ITEMS) {
 		int c = i / 4;
-		struct group b = group_of(w + (n + c < s->n ? n + c : s->n - 1) * s->step, first / 32);
+		struct group b =
+			group_of(w + (n + c < s->n ? n + c : s->n - 1) * s->step, first / 32);
 		UNROLL
 		for (int h = 0; h < 2; h++) {
 			int e = i % 4 * 4 + 16 * h;
@@ -62,8 +65,9 @@ FN void values_load(float *to, int n, LOCAL_POINTER const float *from, int apart
 		VEC_TO(VEC_LOAD(from + i / 4 * apart + i % 4), to + i);
 }
 
-KERNEL void WORK_GROUP_REGISTERS(WG_N, WG_M) qlinear_tiles(GLOBAL uchar *y_base, ulong y_at, GLOBAL uchar *x_base, ulong x_at,
-	GLOBAL uchar *w_base, ulong w_at, struct qlinear s)
+KERNEL void WORK_GROUP_REGISTERS(WG_N, WG_M)
+	qlinear_tiles(GLOBAL uchar *y_base, ulong y_at, GLOBAL uchar *x_base, ulong x_at,
+		      GLOBAL uchar *w_base, ulong w_at, struct qlinear s)
 {
 	LOCAL float x_tile[BK * LDA], w_tile[BK * LDB]; // [step][line]
 	float sum[TM][TN];

@@ -7,8 +7,8 @@
 // first the bytes of a word, then floats.
 // FORMAT is GGUF's number, with BLOCK_BYTES and BLOCK_GROUPS per block. F16 and BF16 (PLAIN) have
 // any number of elements; their "integers" are the weights. ALIGN: all blocks are aligned to 1, 2
-// or 4 bytes. Rows of other operands have the dtype STORE (rows.cl); with VEC_WIDTH 4 their quads are
-// aligned as loads of four require.
+// or 4 bytes. Rows of other operands have the dtype STORE (rows.cl); with VEC_WIDTH 4 their quads
+// are aligned as loads of four require.
 #include "rows.cl"
 
 #ifndef FORMAT
@@ -138,10 +138,15 @@ FN uint quad_bytes(const struct group *b, int e)
 #else
 	uint q;
 #if FORMAT == 14
-	q = four_bytes(b->block + b->number / 4 * 64 + b->number % 2 * 32 + e) >> (b->number & 2) * 2 & 0x0f0f0f0fu;
-	q |= (four_bytes(b->block + HIGH_AT + b->number / 4 * 32 + e) >> b->number % 4 * 2 & 0x03030303u) << 4;
+	q = four_bytes(b->block + b->number / 4 * 64 + b->number % 2 * 32 + e) >>
+		    (b->number & 2) * 2 &
+	    0x0f0f0f0fu;
+	q |= (four_bytes(b->block + HIGH_AT + b->number / 4 * 32 + e) >> b->number % 4 * 2 &
+	      0x03030303u)
+	     << 4;
 #elif BLOCK_GROUPS == 8
-	q = four_bytes(b->block + LOW_AT + b->number / 2 * 32 + e) >> b->number % 2 * 4 & 0x0f0f0f0fu;
+	q = four_bytes(b->block + LOW_AT + b->number / 2 * 32 + e) >> b->number % 2 * 4 &
+	    0x0f0f0f0fu;
 #ifdef HIGH_AT
 	q |= (four_bytes(b->block + HIGH_AT + e) >> b->number & 0x01010101u) << 4;
 #endif

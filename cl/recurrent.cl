@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// RECURRENT and RECURRENT_BACKWARD: steps begin .. end - 1 of a layer. Reference: kern_recurrent.c of
-// the CPU backend.
+// RECURRENT and RECURRENT_BACKWARD: steps begin .. end - 1 of a layer. Reference: kern_recurrent.c
+// of the CPU backend.
 // A group computes the cells of a block of units for some rows of the batch: ACROSS items are along
 // the units, an item has ROWS rows and LANES units at a time. An item multiplies the state with the
 // weights of all gates of its units and applies the cell to the sums in registers. If one block has
-// all units, a launch takes all steps, with a barrier between them; otherwise each step is a launch.
-// States alternate between two copies in the workspace, so a step writes nothing that it reads.
-// Parameters: CELL, DTYPE (f32 or f64), ITEMS of a group, ACROSS, ROWS; BACK: the backward kernel.
+// all units, a launch takes all steps, with a barrier between them; otherwise each step is a
+// launch. States alternate between two copies in the workspace, so a step writes nothing that it
+// reads. Parameters: CELL, DTYPE (f32 or f64), ITEMS of a group, ACROSS, ROWS; BACK: the backward
+// kernel.
 #include "number.cl"
 
 #ifndef CELL // 0: tanh, 1: relu, 2: LSTM, 3: GRU
@@ -49,7 +50,8 @@ struct recurrent {
 struct layer {
 	struct recurrent a;
 	GLOBAL number *of[OPERANDS];
-	GLOBAL number *w, *h, *c, *dp; // workspace: packed weights, states or what is carried, and [2][B,G H]
+	// workspace: packed weights, states or what is carried, and [2][B,G H]
+	GLOBAL number *w, *h, *c, *dp;
 };
 
 FN bool given(const struct layer *l, int k)
@@ -193,8 +195,9 @@ FN number earlier(const struct layer *l, int k, int first, long t, long b, long 
 	return begins ? get(l, first, 0, b, u) : get(l, k, l->a.reverse ? t + 1 : t - 1, b, u);
 }
 
-// Step s back from the last one, at t, of unit u of row b: sum is the derivative by its state through
-// the products of the step after it in time. s = steps: only the states before the first step.
+// Step s back from the last one, at t, of unit u of row b: sum is the derivative by its state
+// through the products of the step after it in time. s = steps: only the states before the first
+// step.
 FN void cell_backward(const struct layer *l, long s, long t, long b, long u, number sum)
 {
 	long n = l->a.units, at = b * n + u;
@@ -274,7 +277,8 @@ FN void step(const struct layer *l, long s, long first, long u, int n)
 	EACH_ROW
 	for (int r = 0; r < ROWS; r++)
 		for (int i = 0; i < n && first + r < l->a.rows; i++)
-			cell_backward(l, s, l->a.reverse ? s : l->a.steps - 1 - s, first + r, u + i, sum[r][i]);
+			cell_backward(l, s, l->a.reverse ? s : l->a.steps - 1 - s, first + r, u + i,
+				      sum[r][i]);
 }
 #endif
 
@@ -283,10 +287,12 @@ FN void layer_steps(const struct layer *l)
 	long all = l->a.blocks * l->a.tiles, each = ITEMS / ACROSS * ROWS;
 	int item = LOCAL_ID(0);
 	for (long group = (long)GROUP_ID(0); group < all; group += (long)GROUPS(0)) {
-		long from = group % l->a.blocks * l->a.span, first = group / l->a.blocks * each + item / ACROSS * ROWS;
+		long from = group % l->a.blocks * l->a.span,
+		     first = group / l->a.blocks * each + item / ACROSS * ROWS;
 		long to = from + l->a.span < l->a.units ? from + l->a.span : l->a.units;
 		for (long s = l->a.begin; s < l->a.end; s++) {
-			for (long u = from + item % ACROSS * LANES; u < to && first < l->a.rows; u += ACROSS * LANES) {
+			for (long u = from + item % ACROSS * LANES; u < to && first < l->a.rows;
+			     u += ACROSS * LANES) {
 				int n = LANES == 1 || to - u >= LANES ? LANES : (int)(to - u);
 				step(l, s, first, u, n);
 			}
@@ -296,8 +302,10 @@ FN void layer_steps(const struct layer *l)
 }
 
 #ifndef BACK
-KERNEL void WORK_GROUP(ITEMS, 1) recurrent(OPERAND(y), OPERAND(h), OPERAND(c), OPERAND(values), OPERAND(more),
-	OPERAND(x), OPERAND(b), OPERAND(h0), OPERAND(c0), OPERAND(lengths), OPERAND(work), struct recurrent a)
+KERNEL void WORK_GROUP(ITEMS, 1)
+	recurrent(OPERAND(y), OPERAND(h), OPERAND(c), OPERAND(values), OPERAND(more), OPERAND(x),
+		  OPERAND(b), OPERAND(h0), OPERAND(c0), OPERAND(lengths), OPERAND(work),
+		  struct recurrent a)
 {
 	struct layer l;
 	long state = a.rows * a.units;
@@ -318,9 +326,11 @@ KERNEL void WORK_GROUP(ITEMS, 1) recurrent(OPERAND(y), OPERAND(h), OPERAND(c), O
 	layer_steps(&l);
 }
 #else
-KERNEL void WORK_GROUP(ITEMS, 1) recurrent_backward(OPERAND(dx), OPERAND(dp), OPERAND(dh0), OPERAND(dc0), OPERAND(w),
-	OPERAND(h0), OPERAND(c0), OPERAND(lengths), OPERAND(y), OPERAND(values), OPERAND(more), OPERAND(dy), OPERAND(dh),
-	OPERAND(dc), OPERAND(work), struct recurrent a)
+KERNEL void WORK_GROUP(ITEMS, 1)
+	recurrent_backward(OPERAND(dx), OPERAND(dp), OPERAND(dh0), OPERAND(dc0), OPERAND(w),
+			   OPERAND(h0), OPERAND(c0), OPERAND(lengths), OPERAND(y), OPERAND(values),
+			   OPERAND(more), OPERAND(dy), OPERAND(dh), OPERAND(dc), OPERAND(work),
+			   struct recurrent a)
 {
 	struct layer l;
 	long state = a.rows * a.units;

@@ -120,7 +120,8 @@ KERNEL void WORK_GROUP(ITEMS, 1) reduce(GLOBAL uchar *work, ulong work_at, struc
 		ulong r = o / s.c, c = o % s.c, n = segment * s.segment;
 		ACC v;
 		long at;
-		walk(&v, &at, r, c, n + (ulong)item, ITEMS, MIN_OF(n + s.segment, s.q * s.j), s MAP_ARGS);
+		walk(&v, &at, r, c, n + (ulong)item, ITEMS, MIN_OF(n + s.segment, s.q * s.j),
+		     s MAP_ARGS);
 		join_items(&v, &at, value, place, item);
 		if (item == 0)
 			finish(v, at, segment, r, c, s, work, work_at MAP_ARGS);

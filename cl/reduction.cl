@@ -157,7 +157,8 @@ FN void run(ACC *v, long *at, ulong r, ulong c, ulong n, ulong count, struct red
 }
 
 // Accumulates elements n .. end - 1.
-FN void run_all(ACC *sum, long *place, ulong r, ulong c, ulong n, ulong end, struct reduction s MAP_PARAMS)
+FN void run_all(ACC *sum, long *place, ulong r, ulong c, ulong n, ulong end,
+		struct reduction s MAP_PARAMS)
 {
 	ACC v;
 	long at;

@@ -39,7 +39,9 @@ struct results {
 		d.re = to.re[AT(at)] - u.re; \
 		d.im = to.im[AT(at)] - u.im; \
 		if (wild) \
-			nearest = nearer(nearest, d, LARGER(cx_size(u), LARGER(fabs(to.re[AT(at)]), fabs(to.im[AT(at)])))); \
+			nearest = nearer(nearest, d, \
+					 LARGER(cx_size(u), LARGER(fabs(to.re[AT(at)]), \
+								   fabs(to.im[AT(at)])))); \
 		if (divide) \
 			d = inverse(d.re, d.im, wild); \
 		KEEP(at, d); \
@@ -72,8 +74,8 @@ FN RV nearer(RV nearest, struct cx d, RV of)
 
 // Computes G, or its reciprocal without `divide`. Returns the smallest divisor relative to the
 // terms of its difference.
-FN RV pass(const struct chain_args *s, int item, const struct chain_room *m, struct results to, const bool wild,
-	const bool divide)
+FN RV pass(const struct chain_args *s, int item, const struct chain_memory *m, struct results to,
+	   const bool wild, const bool divide)
 {
 	int len = LEN(s), half_way = len / 2;
 	RV im = -m->y[item], nearest = splat((REAL)1);
@@ -84,7 +86,8 @@ FN RV pass(const struct chain_args *s, int item, const struct chain_room *m, str
 	for (int t = 0; t < len; t++) {
 		GO(t, t, l, u, v)
 		if (wild)
-			nearest = nearer(nearest, v, LARGER(cx_size(u), LARGER(fabs(m->a[AT(t)]), fabs(im))));
+			nearest = nearer(nearest, v,
+					 LARGER(cx_size(u), LARGER(fabs(m->a[AT(t)]), fabs(im))));
 		l = inverse(v.re, v.im, wild);
 		if (divide)
 			KEEP(t, l);
@@ -124,7 +127,8 @@ FN RV pass(const struct chain_args *s, int item, const struct chain_room *m, str
 	return nearest;
 }
 
-FN RV forward(const struct chain_args *s, int item, const struct chain_room *m, struct results to, bool wild)
+FN RV forward(const struct chain_args *s, int item, const struct chain_memory *m, struct results to,
+	      bool wild)
 {
 #ifdef DIVIDE
 	const bool divide = false;
@@ -138,8 +142,8 @@ FN RV forward(const struct chain_args *s, int item, const struct chain_room *m, 
 
 // Reports rows whose z is an eigenvalue: z is real, or a k is negative. In other rows no eigenvalue
 // is nearer than |Im z|.
-FN void note_singular(const struct chain_args *s, const struct chain_place *p, int item, const struct chain_room *m, RV nearest
-	REPORT_PARAMS)
+FN void note_singular(const struct chain_args *s, const struct chain_place *p, int item,
+		      const struct chain_memory *m, RV nearest REPORT_PARAMS)
 {
 	m->entry[item] = nearest; // entries are no longer needed
 	for (int lane = item * VW; lane < (item + 1) * VW; lane++) {
@@ -153,8 +157,8 @@ FN void note_singular(const struct chain_args *s, const struct chain_place *p, i
 }
 
 // Writes G; only: if not NULL, writes only the rows marked there.
-FN void put_results(const struct chain_args *s, const struct chain_place *p, int item, struct results from,
-	LOCAL_POINTER REAL *only, GLOBAL uchar *y, ulong y_at)
+FN void put_results(const struct chain_args *s, const struct chain_place *p, int item,
+		    struct results from, LOCAL_POINTER REAL *only, GLOBAL uchar *y, ulong y_at)
 {
 	int done = 0;
 #if defined SQUARE_TURN && !defined DIVIDE
@@ -173,8 +177,10 @@ FN void put_results(const struct chain_args *s, const struct chain_place *p, int
 	EACH_OF(lane, t, done, LEN(s)) {
 		long first, row = lane_row(s, p, lane, &first), i = first + t;
 		if (row >= 0 && i < s->n && (!only || only[lane])) {
-			GLOBAL number *to = NUMBERS(y, y_at) + row_at(s, &s->out[0], row) + i * s->out[0].along;
-			LAST re = (LAST)AS_REALS(from.re)[LANE_AT(t, lane)], im = (LAST)AS_REALS(from.im)[LANE_AT(t, lane)];
+			GLOBAL number *to =
+				NUMBERS(y, y_at) + row_at(s, &s->out[0], row) + i * s->out[0].along;
+			LAST re = (LAST)AS_REALS(from.re)[LANE_AT(t, lane)],
+			     im = (LAST)AS_REALS(from.im)[LANE_AT(t, lane)];
 #ifdef DIVIDE
 			LAST r = 1 / (re * re + im * im);
 			re *= r;
@@ -215,7 +221,8 @@ FN struct c1 half_step(float re, float im, float k, struct c1 from)
 }
 
 // Computes L of a lane, or R.
-FN void half_chain(const struct chain_args *s, const struct chain_room *m, int lane, int from_end, struct results to)
+FN void half_chain(const struct chain_args *s, const struct chain_memory *m, int lane, int from_end,
+		   struct results to)
 {
 	LOCAL_POINTER REAL *entry = AS_REALS(m->entry) + lane;
 	struct c1 in, at;
@@ -231,7 +238,8 @@ FN void half_chain(const struct chain_args *s, const struct chain_room *m, int l
 	}
 	for (int i = 0; i < len; i++) {
 		int t = from_end ? len - 1 - i : i, place = LANE_AT(t, lane);
-		at = half_step(rounded(AS_REALS(m->a)[place]), y, rounded(lane_bond(m, t + from_end, lane)), at);
+		at = half_step(rounded(AS_REALS(m->a)[place]), y,
+			       rounded(lane_bond(m, t + from_end, lane)), at);
 		AS_REALS(to.re)[place] = at.re;
 		AS_REALS(to.im)[place] = at.im;
 	}
@@ -239,7 +247,8 @@ FN void half_chain(const struct chain_args *s, const struct chain_room *m, int l
 
 // One sweep over all elements, each from its neighbour's previous value; returns the largest
 // change, squared.
-FN RV half_sweep(const struct chain_args *s, int item, const struct chain_room *m, int from_end, struct results to)
+FN RV half_sweep(const struct chain_args *s, int item, const struct chain_memory *m, int from_end,
+		 struct results to)
 {
 	int len = LEN(s);
 	RV largest = splat((REAL)0), im = -m->y[item];
@@ -266,10 +275,12 @@ FN RV half_sweep(const struct chain_args *s, int item, const struct chain_room *
 
 // Half-precision results and, per lane, the change (including the sweeps' own rounding) and the
 // largest |Im G|; the change is negative where f32 is required.
-FN void half_pass(const struct chain_args *s, int item, const struct chain_room *m, struct results to,
-	struct results other, LOCAL_POINTER RV *change, LOCAL_POINTER RV *high)
+FN void half_pass(const struct chain_args *s, int item, const struct chain_memory *m,
+		  struct results to, struct results other, LOCAL_POINTER RV *change,
+		  LOCAL_POINTER RV *high)
 {
-	RV smallest = m->k[AT(0)], squares[2], largest = splat((REAL)0), im = -m->y[item], large = splat((REAL)1);
+	RV smallest = m->k[AT(0)], squares[2], largest = splat((REAL)0), im = -m->y[item],
+	   large = splat((REAL)1);
 	for (int end = 0; end < (LEFT ? 1 : 2); end++) {
 		struct results at = end ? other : to;
 		squares[end] = splat((REAL)0);
@@ -303,8 +314,8 @@ FN void half_pass(const struct chain_args *s, int item, const struct chain_room 
 
 // Decides from a row's largest change and |Im G| whether it must be recomputed; writes its error
 // bound if `write`.
-FN bool judged(const struct chain_args *s, REAL y, REAL change, REAL high, GLOBAL uchar *bound, ulong bound_at,
-	long row, bool write REPORT_PARAMS)
+FN bool judged(const struct chain_args *s, REAL y, REAL change, REAL high, GLOBAL uchar *bound,
+	       ulong bound_at, long row, bool write REPORT_PARAMS)
 {
 	bool known = change >= 0 && s->sweeps && change - change == 0 && high - high == 0;
 	float value = known ? change * high / fabs(y) : AS_FLOAT(0x7f800000);
@@ -328,15 +339,16 @@ FN REAL worse(REAL a, REAL b) // for changes: negative is worst, then NaN, then 
 #define PLANES 4
 #endif
 
-KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) resolvent(GLOBAL uchar *y, ulong y_at, GLOBAL uchar *bound, ulong bound_at,
-	CHAIN_PARAMS, struct chain_args s REPORT_PARAMS)
+KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1)
+	resolvent(GLOBAL uchar *y, ulong y_at, GLOBAL uchar *bound, ulong bound_at, CHAIN_PARAMS,
+		  struct chain_args s REPORT_PARAMS)
 {
 	LOCAL RV room[ROOM(PLANES)], lanes[(HALF ? 8 : ODD == 2 ? 6 : 5) * ITEMS];
 	LOCAL REAL segments[12 * SEGS];
 	LOCAL int flag[1];
 	int item = LOCAL_ID(0);
 	struct chain_place p = place_of(&s, GROUP_ID(0));
-	struct chain_room m;
+	struct chain_memory m;
 	struct results to;
 #if WHICH != 1 && !HALF
 	LOCAL_POINTER REAL *only = 0; // lanes of rows that are processed
@@ -357,12 +369,14 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) resolvent(GLOBAL uchar *y, ulong y_at
 	to.re = chain_places(&m, room, lanes, segments, flag);
 	to.im = to.re + CHUNK * PITCH;
 	m.link = to.re; // the results' memory is not yet in use
-	wild = stage_chain(&s, &p, item, &m, a, a_at, b, b_at, c, c_at, z, z_at, work, work_at, reports, report_slot);
+	wild = stage_chain(&s, &p, item, &m, a, a_at, b, b_at, c, c_at, z, z_at, work, work_at,
+			   reports, report_slot);
 #if WHICH == 1
 	leave_link(&s, &p, item, &m, wild, work, work_at);
 #else
 	struct c1 front, after;
-	enter_all(&s, &p, item, &m, wild, s.chunks > 1 || s.parts > 1, work, work_at, &front, &after);
+	enter_all(&s, &p, item, &m, wild, s.chunks > 1 || s.parts > 1, work, work_at, &front,
+		  &after);
 #if HALF
 	LOCAL_POINTER RV *change = lanes + 5 * ITEMS, *high = lanes + 6 * ITEMS;
 	LOCAL_POINTER REAL *again = AS_REALS(lanes + 7 * ITEMS);
@@ -410,8 +424,8 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) resolvent(GLOBAL uchar *y, ulong y_at
 		}
 #endif
 		if (row < s.rows)
-			judge = judged(&s, AS_REALS(m.y)[first], worst, largest, bound, bound_at, row, p.part == 0, reports,
-				report_slot);
+			judge = judged(&s, AS_REALS(m.y)[first], worst, largest, bound, bound_at,
+				       row, p.part == 0, reports, report_slot);
 		for (int lane = first; lane < first + (int)s.chunks; lane++)
 			again[lane] = judge ? (REAL)1 : (REAL)0;
 	}
@@ -430,12 +444,15 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) resolvent(GLOBAL uchar *y, ulong y_at
 	if (wild && ODD != 1)
 		note_singular(&s, &p, item, &m, nearest, reports, report_slot);
 	put_results(&s, &p, item, to, only, y, y_at);
-	for (int side = item; side < (int)s.sides && s.has_bound && p.part == 0 && ODD != 2; side += ITEMS)
+	for (int side = item; side < (int)s.sides && s.has_bound && p.part == 0 && ODD != 2;
+	     side += ITEMS)
 		if (p.row + side < s.rows) {
 #if DTYPE == 2
-			((GLOBAL double *)(bound + bound_at))[row_at(&s, &s.out[1], p.row + side)] = 0;
+			((GLOBAL double *)(bound + bound_at))[row_at(&s, &s.out[1], p.row + side)] =
+				0;
 #else
-			((GLOBAL float *)(bound + bound_at))[row_at(&s, &s.out[1], p.row + side)] = 0;
+			((GLOBAL float *)(bound + bound_at))[row_at(&s, &s.out[1], p.row + side)] =
+				0;
 #endif
 		}
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// RESOLVENT_BACKWARD: the adjoint. Reference: kern_resolvent_backward.h of the CPU backend, with the
-// same equations.
+// RESOLVENT_BACKWARD: the adjoint. Reference: kern_resolvent_backward.h of the CPU backend, with
+// the same equations.
 //
 // 1/L and 1/R are recomputed; then D = -G^2 g~ for each element, where g~ is the conjugate of its
 // cotangent; then the cotangent of L is propagated downwards (D plus k/L^2 times the next one), and
@@ -26,7 +26,8 @@ struct adjoint {
 	LOCAL_POINTER RV *affine;            // [16][lanes] A, M and their sums, in both directions
 };
 
-FN void inverses(const struct chain_args *s, int item, const struct chain_room *m, const struct adjoint *j, const bool wild)
+FN void inverses(const struct chain_args *s, int item, const struct chain_memory *m,
+		 const struct adjoint *j, const bool wild)
 {
 	int len = LEN(s);
 	RV im = -m->y[item];
@@ -50,8 +51,8 @@ FN void inverses(const struct chain_args *s, int item, const struct chain_room *
 	}
 }
 
-FN struct cx diagonal(const struct chain_args *s, int item, const struct chain_room *m, const struct adjoint *j, int t,
-	const bool wild)
+FN struct cx diagonal(const struct chain_args *s, int item, const struct chain_memory *m,
+		      const struct adjoint *j, int t, const bool wild)
 {
 	struct cx g;
 #if LEFT
@@ -74,13 +75,16 @@ FN RV surrogate(const struct chain_args *s, struct cx g, struct cx cot)
 {
 	struct cx f = cx_product(g, g);
 	RV cross = f.im * cot.im, diag = f.re * cot.re + (SURROGATE == 4 ? -cross : cross);
-	RV modulus = sqrt(f.re * f.re + f.im * f.im), beta = splat((REAL)s->blend + (REAL)s->blend_rest);
+	RV modulus = sqrt(f.re * f.re + f.im * f.im),
+	   beta = splat((REAL)s->blend + (REAL)s->blend_rest);
 	RV smallest = splat((REAL)1e-3), inv, da;
 	RV scale = modulus < smallest ? smallest / (modulus + splat((REAL)1e-9)) : splat((REAL)1);
 	f.re = f.re * scale + splat((REAL)1e-6);
 	f.im = f.im * scale;
 	inv = (cot.re * f.re + cot.im * f.im) / (f.re * f.re + f.im * f.im);
-	da = SURROGATE == 1 ? diag : SURROGATE == 2 ? inv : (splat((REAL)1) - beta) * diag + beta * inv;
+	da = SURROGATE == 1 ? diag :
+	     SURROGATE == 2 ? inv :
+			      (splat((REAL)1) - beta) * diag + beta * inv;
 	da = da - da == splat((REAL)0) ? -da : splat((REAL)0);
 	da = da > splat((REAL)1000) ? splat((REAL)1000) : da;
 	return da < splat((REAL)-1000) ? splat((REAL)-1000) : da;
@@ -88,7 +92,8 @@ FN RV surrogate(const struct chain_args *s, struct cx g, struct cx cot)
 #endif
 
 // Computes D, or the surrogate's results.
-FN void seeds(const struct chain_args *s, int item, const struct chain_room *m, const struct adjoint *j, const bool wild)
+FN void seeds(const struct chain_args *s, int item, const struct chain_memory *m,
+	      const struct adjoint *j, const bool wild)
 {
 	for (int t = 0; t < LEN(s); t++) {
 		struct cx g = diagonal(s, item, m, j, t, wild), cot;
@@ -125,7 +130,8 @@ FN struct cx onward(struct cx c, struct cx f, RV re, RV im)
 }
 
 // The affine maps of the item's lanes in one direction: down from the right, or up from the left.
-FN void affine_lanes(const struct chain_args *s, int item, const struct chain_room *m, const struct adjoint *j, int up)
+FN void affine_lanes(const struct chain_args *s, int item, const struct chain_memory *m,
+		     const struct adjoint *j, int up)
 {
 	struct cx c, f, sum, sums;
 	LOCAL_POINTER RV *to = j->affine + 8 * up * ITEMS + item;
@@ -171,7 +177,7 @@ FN struct c1 c1_onward(struct c1 a, struct c1 m, struct c1 c)
 
 // Composes the maps of the lanes of each segment, one item per segment, and computes what enters
 // each segment.
-FN void affine_segments(int item, const struct chain_room *m, const struct adjoint *j)
+FN void affine_segments(int item, const struct chain_memory *m, const struct adjoint *j)
 {
 	if (item >= SEGS)
 		return;
@@ -192,7 +198,7 @@ FN void affine_segments(int item, const struct chain_room *m, const struct adjoi
 }
 
 // Computes what enters the lanes from what enters the group from the right and from the left.
-FN void affine_enter(int item, const struct chain_room *m, struct c1 right, struct c1 left)
+FN void affine_enter(int item, const struct chain_memory *m, struct c1 right, struct c1 left)
 {
 	for (int up = 0; up < (LEFT ? 1 : 2); up++) {
 		struct c1 at = up ? left : right, a, f;
@@ -207,7 +213,7 @@ FN void affine_enter(int item, const struct chain_room *m, struct c1 right, stru
 	}
 }
 
-FN void affine_enter_lanes(int item, const struct chain_room *m, const struct adjoint *j)
+FN void affine_enter_lanes(int item, const struct chain_memory *m, const struct adjoint *j)
 {
 	for (int up = 0; up < (LEFT ? 1 : 2) && item < SEGS; up++) {
 		struct c1 at, a, f;
@@ -232,7 +238,8 @@ FN void affine_part(int item, const struct adjoint *j, GLOBAL REAL *to)
 		struct c1 a = nothing(), f = nothing(), sum = nothing(), sums = nothing(), of[4];
 		f.re = (REAL)1;
 		for (int i = 0; i < LANES; i++) {
-			LOCAL_POINTER REAL *from = AS_REALS(j->affine) + 8 * up * LANES + (up ? i : LANES - 1 - i);
+			LOCAL_POINTER REAL *from =
+				AS_REALS(j->affine) + 8 * up * LANES + (up ? i : LANES - 1 - i);
 			struct c1 t;
 			for (int k = 0; k < 4; k++)
 				GET_C1(of[k], from, k, LANES);
@@ -254,13 +261,15 @@ FN void affine_part(int item, const struct adjoint *j, GLOBAL REAL *to)
 
 // Computes what enters a part from both sides, in the memory of segment entries; each item composes
 // the maps of an equal number of parts, in the memory of lane maps.
-FN void affine_enter_part(const struct chain_args *s, const struct chain_place *p, int item, const struct chain_room *m,
-	const struct adjoint *j, GLOBAL uchar *work, ulong work_at)
+FN void affine_enter_part(const struct chain_args *s, const struct chain_place *p, int item,
+			  const struct chain_memory *m, const struct adjoint *j, GLOBAL uchar *work,
+			  ulong work_at)
 {
 	GLOBAL REAL *all = PART_OF(s, work, work_at, p->row, 0) + PART_AFFINE;
 	LOCAL_POINTER REAL *link = AS_REALS(j->affine);
 	for (int up = 0; up < (LEFT ? 1 : 2); up++) {
-		long begin = up ? 0 : p->part + 1, stop = up ? p->part : s->parts, each = (stop - begin + ITEMS - 1) / ITEMS;
+		long begin = up ? 0 : p->part + 1, stop = up ? p->part : s->parts,
+		     each = (stop - begin + ITEMS - 1) / ITEMS;
 		long from = begin + item * each, to = from + each < stop ? from + each : stop;
 		struct c1 a = nothing(), f = nothing(), b, g;
 		f.re = (REAL)1;
@@ -289,7 +298,8 @@ FN void affine_enter_part(const struct chain_args *s, const struct chain_place *
 }
 
 // Propagates the cotangents: gradients of a and k replace the planes of 1/L; sums for z in `sums`.
-FN void ways(const struct chain_args *s, int item, const struct chain_room *m, const struct adjoint *j, struct cx *sums)
+FN void ways(const struct chain_args *s, int item, const struct chain_memory *m,
+	     const struct adjoint *j, struct cx *sums)
 {
 	struct cx c, f;
 	RV zero = splat((REAL)0);
@@ -298,7 +308,8 @@ FN void ways(const struct chain_args *s, int item, const struct chain_room *m, c
 	sums->re = sums->im = zero;
 	for (int t = LEN(s) - 1; t >= 0; t--) {
 		RV re = j->dr[AT(t)], im = j->di[AT(t)];
-		RV ir = t ? j->lr[AT(t - 1)] : m->entry[item], ii = t ? j->li[AT(t - 1)] : m->entry[ITEMS + item];
+		RV ir = t ? j->lr[AT(t - 1)] : m->entry[item],
+		   ii = t ? j->li[AT(t - 1)] : m->entry[ITEMS + item];
 		f = factor(j->lr[AT(t)], j->li[AT(t)], m->k[AT(t + 1)]);
 		c = onward(c, f, re, im);
 		j->lr[AT(t)] = LEFT ? c.re : c.re - re;
@@ -323,10 +334,13 @@ FN void ways(const struct chain_args *s, int item, const struct chain_room *m, c
 
 // Writes the gradient of a (0), of b (1) or of c (2); those of b and c are multiplied by the other
 // one.
-FN void put_back(const struct chain_args *s, const struct chain_place *p, int item, LOCAL_POINTER RV *plane,
-	LOCAL_POINTER REAL *only, int which, GLOBAL uchar *y, ulong y_at, GLOBAL uchar *times, ulong times_at, bool factors)
+FN void put_back(const struct chain_args *s, const struct chain_place *p, int item,
+		 LOCAL_POINTER RV *plane, LOCAL_POINTER REAL *only, int which, GLOBAL uchar *y,
+		 ulong y_at, GLOBAL uchar *times, ulong times_at, bool factors)
 {
-	const struct chain_tensor *out = which == 0 ? &s->out[0] : which == 1 ? &s->out[1] : &s->out[2];
+	const struct chain_tensor *out = which == 0 ? &s->out[0] :
+					 which == 1 ? &s->out[1] :
+						      &s->out[2];
 	const struct chain_tensor *of = which == 1 ? &s->c : &s->b;
 	if (!out->pair)
 		return;
@@ -347,7 +361,8 @@ FN void put_back(const struct chain_args *s, const struct chain_place *p, int it
 		if (row >= 0 && i >= 0 && first + t < s->n && only[lane] != 0) {
 			REAL v = AS_REALS(plane)[LANE_AT(t, lane)];
 			if (factors)
-				v *= (REAL)ACC_OF(NUMBERS(times, times_at)[row_at(s, of, row) + i * of->along]);
+				v *= (REAL)ACC_OF(NUMBERS(
+					times, times_at)[row_at(s, of, row) + i * of->along]);
 			NUMBERS(y, y_at)[row_at(s, out, row) + i * out->along] = NUMBER_OF((ACC)v);
 		}
 	}
@@ -361,8 +376,8 @@ FN void put_z(const struct chain_args *s, long row, REAL re, REAL im, GLOBAL uch
 }
 
 // Marks the lanes of rows that this program processes; if there are none, it returns.
-FN bool serves(const struct chain_args *s, const struct chain_place *p, int item, const struct adjoint *j,
-	LOCAL_POINTER REAL *only, GLOBAL uchar *work, ulong work_at)
+FN bool serves(const struct chain_args *s, const struct chain_place *p, int item,
+	       const struct adjoint *j, LOCAL_POINTER REAL *only, GLOBAL uchar *work, ulong work_at)
 {
 	(void)work;
 	(void)work_at;
@@ -384,7 +399,8 @@ FN bool serves(const struct chain_args *s, const struct chain_place *p, int item
 			largest = LARGER(AS_REALS(j->enter)[lane], largest);
 		bool served = (largest < (REAL)s->adaptive) == (SERVE == 1);
 #if ODD == 2
-		served = served || row_is_odd(s, work, work_at, p->row + side < s->rows ? p->row + side : p->row);
+		served = served || row_is_odd(s, work, work_at,
+					      p->row + side < s->rows ? p->row + side : p->row);
 #endif
 		some = some || (served && p->row + side < s->rows);
 		for (int lane = first + item; lane < first + (int)s->chunks; lane += ITEMS)
@@ -409,16 +425,18 @@ FN bool serves(const struct chain_args *s, const struct chain_place *p, int item
 #endif
 }
 
-KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) resolvent_backward(GLOBAL uchar *da, ulong da_at, GLOBAL uchar *db, ulong db_at,
-	GLOBAL uchar *dc, ulong dc_at, GLOBAL uchar *dz, ulong dz_at, CHAIN_PARAMS, GLOBAL uchar *g, ulong g_at,
-	struct chain_args s REPORT_PARAMS)
+KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1)
+	resolvent_backward(GLOBAL uchar *da, ulong da_at, GLOBAL uchar *db, ulong db_at,
+			   GLOBAL uchar *dc, ulong dc_at, GLOBAL uchar *dz, ulong dz_at,
+			   CHAIN_PARAMS, GLOBAL uchar *g, ulong g_at,
+			   struct chain_args s REPORT_PARAMS)
 {
 	LOCAL RV room[ROOM(8)], lanes[26 * ITEMS];
 	LOCAL REAL segments[12 * SEGS];
 	LOCAL int flag[1];
 	int item = LOCAL_ID(0);
 	struct chain_place p = place_of(&s, GROUP_ID(0));
-	struct chain_room m;
+	struct chain_memory m;
 	struct adjoint j;
 	LOCAL_POINTER REAL *only = AS_REALS(lanes + 25 * ITEMS);
 	bool wild;
@@ -436,14 +454,16 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) resolvent_backward(GLOBAL uchar *da, 
 	j.enter = lanes + 5 * ITEMS;
 	m.link = j.affine = lanes + 9 * ITEMS; // used one after the other
 	stage_pairs(&s, &p, item, g, g_at, &s.g, j.dr, j.di);
-	wild = stage_chain(&s, &p, item, &m, a, a_at, b, b_at, c, c_at, z, z_at, work, work_at, reports, report_slot);
+	wild = stage_chain(&s, &p, item, &m, a, a_at, b, b_at, c, c_at, z, z_at, work, work_at,
+			   reports, report_slot);
 #if WHICH == 1
 	(void)only;
 	leave_link(&s, &p, item, &m, wild, work, work_at);
 #else
 	struct c1 front, after;
 	bool some = serves(&s, &p, item, &j, only, work, work_at);
-	enter_all(&s, &p, item, &m, wild, some && (s.chunks > 1 || s.parts > 1), work, work_at, &front, &after);
+	enter_all(&s, &p, item, &m, wild, some && (s.chunks > 1 || s.parts > 1), work, work_at,
+		  &front, &after);
 	if (some && wild) {
 		inverses(&s, item, &m, &j, true);
 		seeds(&s, item, &m, &j, true);
@@ -504,7 +524,8 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) resolvent_backward(GLOBAL uchar *da, 
 		put_back(&s, &p, item, j.li, only, 1, db, db_at, c, c_at, s.has_c);
 		put_back(&s, &p, item, j.li, only, 2, dc, dc_at, b, b_at, s.has_b);
 	}
-	for (int side = item; some && side < (int)s.sides && p.row + side < s.rows && s.out[3].pair && !p.part;
+	for (int side = item;
+	     some && side < (int)s.sides && p.row + side < s.rows && s.out[3].pair && !p.part;
 	     side += ITEMS) {
 		int first = side * (int)s.chunks;
 		struct c1 sum = nothing();
@@ -514,7 +535,9 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) resolvent_backward(GLOBAL uchar *da, 
 		for (int up = 0; up < (LEFT ? 1 : 2); up++) {
 			struct c1 at = nothing(), of[4];
 			for (long i = 0; i < s.parts; i++) {
-				GLOBAL REAL *from = PART_OF(&s, work, work_at, p.row, up ? i : s.parts - 1 - i) + PART_AFFINE + 8 * up;
+				GLOBAL REAL *from = PART_OF(&s, work, work_at, p.row,
+							    up ? i : s.parts - 1 - i) +
+						    PART_AFFINE + 8 * up;
 				struct c1 t;
 				for (int k = 0; k < 4; k++)
 					GET_C1(of[k], from, k, 1);

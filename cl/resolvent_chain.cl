@@ -87,7 +87,8 @@ struct chain_args {
 	struct chain_tensor a, b, c, z, g, out[4];
 };
 
-#define CHAIN_PARAMS GLOBAL uchar *a, ulong a_at, GLOBAL uchar *b, ulong b_at, GLOBAL uchar *c, ulong c_at, \
+#define CHAIN_PARAMS \
+	GLOBAL uchar *a, ulong a_at, GLOBAL uchar *b, ulong b_at, GLOBAL uchar *c, ulong c_at, \
 	GLOBAL uchar *z, ulong z_at, GLOBAL uchar *work, ulong work_at
 
 // Position of a group's lanes.
@@ -96,7 +97,7 @@ struct chain_place {
 	long row, part, from;
 };
 
-struct chain_room {
+struct chain_memory {
 	LOCAL_POINTER RV *a, *k, *y; // a - Re z, k before each element and after the last, Im z
 	LOCAL_POINTER RV *entry;     // [4][lanes] 1/L before, 1/R after
 	LOCAL_POINTER RV *link;      // [8][lanes] u0, u1, v0, v1
@@ -141,7 +142,8 @@ FN long lane_row(const struct chain_args *s, const struct chain_place *p, int la
 
 // ---- odd rows ----
 
-#define ROW_MARKS(s, work, work_at, row) ((GLOBAL int *)((work) + (work_at) + (s)->marked) + (row) * (s)->marks)
+#define ROW_MARKS(s, work, work_at, row) \
+	((GLOBAL int *)((work) + (work_at) + (s)->marked) + (row) * (s)->marks)
 
 FN bool row_is_odd(const struct chain_args *s, GLOBAL uchar *work, ulong work_at, long row)
 {
@@ -152,7 +154,8 @@ FN bool row_is_odd(const struct chain_args *s, GLOBAL uchar *work, ulong work_at
 }
 
 // True if a group has an odd row.
-FN bool group_is_odd(const struct chain_args *s, const struct chain_place *p, GLOBAL uchar *work, ulong work_at)
+FN bool group_is_odd(const struct chain_args *s, const struct chain_place *p, GLOBAL uchar *work,
+		     ulong work_at)
 {
 	bool odd = false;
 	for (int side = 0; side < (int)s->sides && p->row + side < s->rows; side++)
@@ -193,8 +196,8 @@ struct squares {
 };
 
 // Sets len to 0 if elements are not `along` apart, or pairs not adjacent.
-FN void squares_of(const struct chain_args *s, const struct chain_place *p, const struct chain_tensor *of, long along,
-	struct squares *q)
+FN void squares_of(const struct chain_args *s, const struct chain_place *p,
+		   const struct chain_tensor *of, long along, struct squares *q)
 {
 	q->len = of->along == along && (along == 1 || of->pair == 1) ? LEN(s) : 0;
 	for (int lane = 0; lane < LANES; lane++) {
@@ -226,8 +229,8 @@ FN void square_write(const struct squares *q, RV *v, GLOBAL number *x)
 #endif
 
 // Loads elements of a tensor [.., n]; 0 outside.
-FN void stage(const struct chain_args *s, const struct chain_place *p, int item, GLOBAL uchar *base, ulong at,
-	const struct chain_tensor *of, LOCAL_POINTER RV *plane)
+FN void stage(const struct chain_args *s, const struct chain_place *p, int item, GLOBAL uchar *base,
+	      ulong at, const struct chain_tensor *of, LOCAL_POINTER RV *plane)
 {
 	GLOBAL number *x = NUMBERS(base, at);
 	int done = 0;
@@ -244,14 +247,17 @@ FN void stage(const struct chain_args *s, const struct chain_place *p, int item,
 #endif
 	EACH_OF(lane, t, done, LEN(s)) {
 		long first, row = lane_row(s, p, lane, &first), i = first + t;
-		AS_REALS(plane)[LANE_AT(t, lane)] =
-			row >= 0 && i < s->n ? (REAL)ACC_OF(x[row_at(s, of, row) + i * of->along]) : (REAL)0;
+		AS_REALS(plane)
+		[LANE_AT(t, lane)] =
+			row >= 0 && i < s->n ? (REAL)ACC_OF(x[row_at(s, of, row) + i * of->along]) :
+					       (REAL)0;
 	}
 }
 
 // The same for pairs [.., n, 2].
-FN void stage_pairs(const struct chain_args *s, const struct chain_place *p, int item, GLOBAL uchar *base, ulong at,
-	const struct chain_tensor *of, LOCAL_POINTER RV *re, LOCAL_POINTER RV *im)
+FN void stage_pairs(const struct chain_args *s, const struct chain_place *p, int item,
+		    GLOBAL uchar *base, ulong at, const struct chain_tensor *of,
+		    LOCAL_POINTER RV *re, LOCAL_POINTER RV *im)
 {
 	GLOBAL number *x = NUMBERS(base, at);
 	int done = 0;
@@ -282,8 +288,9 @@ FN RV splat(REAL x)
 	return (RV)(x);
 }
 
-FN void stage_bonds(const struct chain_args *s, const struct chain_place *p, int item, GLOBAL uchar *b, ulong b_at,
-	GLOBAL uchar *c, ulong c_at, LOCAL_POINTER RV *plane)
+FN void stage_bonds(const struct chain_args *s, const struct chain_place *p, int item,
+		    GLOBAL uchar *b, ulong b_at, GLOBAL uchar *c, ulong c_at,
+		    LOCAL_POINTER RV *plane)
 {
 #if ITEMS == 1
 	if (!s->has_b && !s->has_c) { // all are 1, except beyond a row's ends
@@ -306,9 +313,11 @@ FN void stage_bonds(const struct chain_args *s, const struct chain_place *p, int
 			k = (REAL)1;
 			REAL x = k, y = k;
 			if (s->has_b)
-				x = (REAL)ACC_OF(NUMBERS(b, b_at)[row_at(s, &s->b, row) + i * s->b.along]);
+				x = (REAL)ACC_OF(
+					NUMBERS(b, b_at)[row_at(s, &s->b, row) + i * s->b.along]);
 			if (s->has_c)
-				y = (REAL)ACC_OF(NUMBERS(c, c_at)[row_at(s, &s->c, row) + i * s->c.along]);
+				y = (REAL)ACC_OF(
+					NUMBERS(c, c_at)[row_at(s, &s->c, row) + i * s->c.along]);
 			k = x * y;
 			if (k - k != 0 && x - x == 0 && y - y == 0) // too large, but finite
 				k = (x < 0) == (y < 0) ? (REAL)1e38f : -(REAL)1e38f;
@@ -319,8 +328,8 @@ FN void stage_bonds(const struct chain_args *s, const struct chain_place *p, int
 
 // Loads planes of a - x, k and z, and sets entries to 0. Reports rejected values; returns true if
 // squares of a lane leave the range or a k is negative.
-FN bool stage_chain(const struct chain_args *s, const struct chain_place *p, int item, const struct chain_room *to,
-	CHAIN_PARAMS REPORT_PARAMS)
+FN bool stage_chain(const struct chain_args *s, const struct chain_place *p, int item,
+		    const struct chain_memory *to, CHAIN_PARAMS REPORT_PARAMS)
 {
 	int len = LEN(s);
 
@@ -362,7 +371,9 @@ FN bool stage_chain(const struct chain_args *s, const struct chain_place *p, int
 		if (row >= 0 && of[2 * LANES] != 0)
 			report_bad(REPORT_AT, (ulong)row);
 		// elements after the row's end must not look like an eigenvalue at a real z
-		for (long t = y == 0 && first + len > s->n ? (s->n > first ? s->n - first : 0) : len; t < len; t++)
+		for (long t = y == 0 && first + len > s->n ? (s->n > first ? s->n - first : 0) :
+							     len;
+		     t < len; t++)
 			AS_REALS(to->a)[LANE_AT(t, lane)] = (REAL)1;
 #if ODD == 1
 		// links of rows that share a group are combined, so values out of range must not
@@ -379,7 +390,8 @@ FN bool stage_chain(const struct chain_args *s, const struct chain_place *p, int
 			AS_REALS(to->y)[lane] = (REAL)1;
 		}
 #endif
-		if (!(of[0] <= (REAL)1e4 && of[LANES] >= 0 && fabs(y) >= (REAL)1e-4 && fabs(y) <= (REAL)1e4))
+		if (!(of[0] <= (REAL)1e4 && of[LANES] >= 0 && fabs(y) >= (REAL)1e-4 &&
+		      fabs(y) <= (REAL)1e4))
 			*to->flag = 1;
 #if ODD == 1
 		of[3 * LANES] = beyond || of[LANES] < 0 ? (REAL)1 : (REAL)0;
@@ -413,8 +425,9 @@ FN bool stage_chain(const struct chain_args *s, const struct chain_place *p, int
 }
 
 // Assigns a group's local memory; returns where the planes after those of the matrix begin.
-FN LOCAL_POINTER RV *chain_places(struct chain_room *m, LOCAL_POINTER RV *room, LOCAL_POINTER RV *lanes,
-	LOCAL_POINTER REAL *segments, LOCAL_POINTER int *flag)
+FN LOCAL_POINTER RV *chain_places(struct chain_memory *m, LOCAL_POINTER RV *room,
+				  LOCAL_POINTER RV *lanes, LOCAL_POINTER REAL *segments,
+				  LOCAL_POINTER int *flag)
 {
 	m->k = room;
 	m->a = room + (CHUNK + 1) * PITCH;

@@ -32,7 +32,8 @@ FN struct cx inverse(RV re, RV im, const bool wild)
 	struct cx q;
 	RV r, scale = splat((REAL)1);
 	if (wild) {
-		RV largest = LARGER(fabs(re), fabs(im)), up = splat((REAL)1152921504606846976.0); // 2^60
+		// 2^60
+		RV largest = LARGER(fabs(re), fabs(im)), up = splat((REAL)1152921504606846976.0);
 		RV smallest = splat((REAL)1 / HUGE_REAL);
 		im = largest < smallest ? splat((REAL)0) : im;
 		re = largest < smallest ? smallest : re;
@@ -115,16 +116,18 @@ FN struct c1 nothing(void)
 FN RV scale_of(RV largest)
 {
 #ifdef F64_LANES // products of numbers of f32 may be as large as 1e76
-	RV up = splat((REAL)1.6069380442589903e60), high = splat((REAL)1.2676506002282294e30); // 2^200, 2^100
+	RV up = splat((REAL)1.6069380442589903e60),
+	   high = splat((REAL)1.2676506002282294e30); // 2^200, 2^100
 #else
-	RV up = splat((REAL)1152921504606846976.0), high = splat((REAL)1099511627776.0); // 2^60, 2^40
+	RV up = splat((REAL)1152921504606846976.0),
+	   high = splat((REAL)1099511627776.0); // 2^60, 2^40
 #endif
 	RV scale = largest < (REAL)1 / high ? up : splat((REAL)1);
 	return largest > high ? (REAL)1 / up : scale;
 }
 
 // The continuants of the item's lanes, excluding the bond before them.
-FN void link_lanes(const struct chain_args *s, int item, const struct chain_room *m, bool wild)
+FN void link_lanes(const struct chain_args *s, int item, const struct chain_memory *m, bool wild)
 {
 	struct cx u0, u1, v0, v1;
 	RV im = -m->y[item], zero = splat((REAL)0), one = splat((REAL)1);
@@ -149,8 +152,10 @@ FN void link_lanes(const struct chain_args *s, int item, const struct chain_room
 		u0 = u;
 		v0 = v;
 		if (wild || t % 4 == 3) {
-			RV p = LARGER(LARGER(fabs(u0.re), fabs(u0.im)), LARGER(fabs(u1.re), fabs(u1.im)));
-			RV q = LARGER(LARGER(fabs(v0.re), fabs(v0.im)), LARGER(fabs(v1.re), fabs(v1.im)));
+			RV p = LARGER(LARGER(fabs(u0.re), fabs(u0.im)),
+				      LARGER(fabs(u1.re), fabs(u1.im)));
+			RV q = LARGER(LARGER(fabs(v0.re), fabs(v0.im)),
+				      LARGER(fabs(v1.re), fabs(v1.im)));
 			RV scale = scale_of(LARGER(p, q));
 			u0.re *= scale, u0.im *= scale, u1.re *= scale, u1.im *= scale;
 			v0.re *= scale, v0.im *= scale, v1.re *= scale, v1.im *= scale;
@@ -176,9 +181,11 @@ FN struct link joined(const struct link *a, const struct link *b, REAL k)
 	q.v0 = c1_less(c1_product(a->v0, b->u0), k, a->v1, b->v0);
 	q.v1 = c1_less(c1_product(a->v0, b->u1), k, a->v1, b->v1);
 	// scale to about 1: exact, since by a power of two
-	largest = LARGER(LARGER(c1_size(q.u0), c1_size(q.u1)), LARGER(c1_size(q.v0), c1_size(q.v1)));
+	largest =
+		LARGER(LARGER(c1_size(q.u0), c1_size(q.u1)), LARGER(c1_size(q.v0), c1_size(q.v1)));
 #ifdef F64_LANES
-	for (int i = 0; i < 4 && largest > 0 && !(largest < (REAL)1e38f && largest > (REAL)1e-38f); i++) { // 2^+-200
+	for (int i = 0; i < 4 && largest > 0 && !(largest < (REAL)1e38f && largest > (REAL)1e-38f);
+	     i++) { // 2^+-200
 		REAL by = largest > 1 ? (REAL)6.223015277861142e-61 : (REAL)1.6069380442589903e60;
 		q.u0 = c1_times(q.u0, by);
 		q.u1 = c1_times(q.u1, by);
@@ -188,8 +195,10 @@ FN struct link joined(const struct link *a, const struct link *b, REAL k)
 	}
 #endif
 	for (int i = 0; i < 6 && largest > 0 && !(largest < 2 && largest > (REAL)1e-6); i++) {
-		REAL by = largest > 1 ? (largest > (REAL)4294967296.0 ? (REAL)1 / (REAL)4294967296.0 : (REAL)1 / (REAL)65536) :
-				     (largest < (REAL)1e-12 ? (REAL)4294967296.0 : (REAL)65536);
+		REAL by = largest > 1 ?
+				  (largest > (REAL)4294967296.0 ? (REAL)1 / (REAL)4294967296.0 :
+								  (REAL)1 / (REAL)65536) :
+				  (largest < (REAL)1e-12 ? (REAL)4294967296.0 : (REAL)65536);
 		q.u0 = c1_times(q.u0, by);
 		q.u1 = c1_times(q.u1, by);
 		q.v0 = c1_times(q.v0, by);
@@ -199,23 +208,25 @@ FN struct link joined(const struct link *a, const struct link *b, REAL k)
 	return q;
 }
 
-#define GET_C1(to, from, i, step) ((to).re = (from)[(2 * (i)) * (step)], (to).im = (from)[(2 * (i) + 1) * (step)])
-#define PUT_C1(to, i, step, of) ((to)[(2 * (i)) * (step)] = (of).re, (to)[(2 * (i) + 1) * (step)] = (of).im)
+#define GET_C1(to, from, i, step) \
+	((to).re = (from)[(2 * (i)) * (step)], (to).im = (from)[(2 * (i) + 1) * (step)])
+#define PUT_C1(to, i, step, of) \
+	((to)[(2 * (i)) * (step)] = (of).re, (to)[(2 * (i) + 1) * (step)] = (of).im)
 #define GET_LINK(to, from, step) \
-	(GET_C1((to).u0, from, 0, step), GET_C1((to).u1, from, 1, step), GET_C1((to).v0, from, 2, step), \
-	 GET_C1((to).v1, from, 3, step))
+	(GET_C1((to).u0, from, 0, step), GET_C1((to).u1, from, 1, step), \
+	 GET_C1((to).v0, from, 2, step), GET_C1((to).v1, from, 3, step))
 #define PUT_LINK(to, step, of) \
 	(PUT_C1(to, 0, step, (of).u0), PUT_C1(to, 1, step, (of).u1), PUT_C1(to, 2, step, (of).v0), \
 	 PUT_C1(to, 3, step, (of).v1))
 
-FN struct link lane_link(const struct chain_room *m, int lane)
+FN struct link lane_link(const struct chain_memory *m, int lane)
 {
 	struct link q;
 	GET_LINK(q, AS_REALS(m->link) + lane, LANES);
 	return q;
 }
 
-FN REAL lane_bond(const struct chain_room *m, int t, int lane)
+FN REAL lane_bond(const struct chain_memory *m, int t, int lane)
 {
 	return AS_REALS(m->k)[LANE_AT(t, lane)];
 }
@@ -232,7 +243,7 @@ FN struct c1 leaves_left(const struct link *q, REAL k, struct c1 y)
 }
 
 // Combines the links of each segment of lanes, one item per segment.
-FN void link_segments(int item, const struct chain_room *m)
+FN void link_segments(int item, const struct chain_memory *m)
 {
 	if (item < SEGS) {
 		struct link q = lane_link(m, item * SEG);
@@ -246,7 +257,8 @@ FN void link_segments(int item, const struct chain_room *m)
 
 // From the segments' links: the values before and after each segment, given those before and after
 // the group.
-FN void enter_segments(const struct chain_args *s, int item, const struct chain_room *m, struct c1 x, struct c1 y)
+FN void enter_segments(const struct chain_args *s, int item, const struct chain_memory *m,
+		       struct c1 x, struct c1 y)
 {
 	if (item == 0)
 		for (int i = 0; i < SEGS; i++) {
@@ -264,7 +276,7 @@ FN void enter_segments(const struct chain_args *s, int item, const struct chain_
 		}
 }
 
-FN void enter_lanes(const struct chain_args *s, int item, const struct chain_room *m)
+FN void enter_lanes(const struct chain_args *s, int item, const struct chain_memory *m)
 {
 	LOCAL_POINTER REAL *to = AS_REALS(m->entry);
 	int seg = item % SEGS;
@@ -299,7 +311,8 @@ FN void enter_lanes(const struct chain_args *s, int item, const struct chain_roo
 	((GLOBAL REAL *)((work) + (work_at)) + ((row) * (s)->parts + (part)) * RECORD)
 
 // Writes the link of a part, combined from those of its segments.
-FN void link_part(const struct chain_args *s, int item, const struct chain_room *m, GLOBAL REAL *to)
+FN void link_part(const struct chain_args *s, int item, const struct chain_memory *m,
+		  GLOBAL REAL *to)
 {
 	if (item == 0) {
 		struct link q;
@@ -317,8 +330,8 @@ FN void link_part(const struct chain_args *s, int item, const struct chain_room 
 // The values before and after a part, from the links of all parts: each item combines an equal
 // number of neighbours, and two items go through the results. Uses the memory of lanes' and
 // segments' links and, for bonds, that of entries.
-FN void enter_part(const struct chain_args *s, const struct chain_place *p, int item, const struct chain_room *m,
-	GLOBAL uchar *work, ulong work_at)
+FN void enter_part(const struct chain_args *s, const struct chain_place *p, int item,
+		   const struct chain_memory *m, GLOBAL uchar *work, ulong work_at)
 {
 	GLOBAL REAL *all = PART_OF(s, work, work_at, p->row, 0);
 	LOCAL_POINTER REAL *link = AS_REALS(m->link), *bond = AS_REALS(m->entry);
@@ -338,8 +351,9 @@ FN void enter_part(const struct chain_args *s, const struct chain_place *p, int 
 				q = joined(&q, &next, all[i * RECORD + PART_BOND]);
 			}
 			PUT_LINK(link + 8 * end * ITEMS + item, ITEMS, q);
-			bond[end * ITEMS + item] = end ? (to < s->parts ? all[to * RECORD + PART_BOND] : (REAL)0) :
-							 all[from * RECORD + PART_BOND];
+			bond[end * ITEMS + item] =
+				end ? (to < s->parts ? all[to * RECORD + PART_BOND] : (REAL)0) :
+				      all[from * RECORD + PART_BOND];
 		}
 	}
 	WAIT();
@@ -351,7 +365,8 @@ FN void enter_part(const struct chain_args *s, const struct chain_place *p, int 
 				int one = end ? n - 1 - i : i;
 				struct link q;
 				GET_LINK(q, link + 8 * end * ITEMS + one, ITEMS);
-				at = end ? leaves_left(&q, bond[end * ITEMS + one], at) : leaves_right(&q, bond[one], at);
+				at = end ? leaves_left(&q, bond[end * ITEMS + one], at) :
+					   leaves_right(&q, bond[one], at);
 			}
 			PUT_C1(m->seg_entry, end, 1, at);
 		}
@@ -363,8 +378,8 @@ FN void enter_part(const struct chain_args *s, const struct chain_place *p, int 
 // ---- steps of a group ----
 
 // Stores the link of a part for the other groups.
-FN void leave_link(const struct chain_args *s, const struct chain_place *p, int item, const struct chain_room *m,
-	const bool wild, GLOBAL uchar *work, ulong work_at)
+FN void leave_link(const struct chain_args *s, const struct chain_place *p, int item,
+		   const struct chain_memory *m, const bool wild, GLOBAL uchar *work, ulong work_at)
 {
 	link_lanes(s, item, m, wild);
 	WAIT();
@@ -379,8 +394,9 @@ FN void leave_link(const struct chain_args *s, const struct chain_place *p, int 
 
 // Computes the values before and after each lane. For a part, also those at the whole part's ends,
 // which WHICH 2 computes from links and 3 reads from the workspace. several: lanes have neighbours.
-FN void enter_all(const struct chain_args *s, const struct chain_place *p, int item, const struct chain_room *m,
-	const bool wild, bool several, GLOBAL uchar *work, ulong work_at, struct c1 *front, struct c1 *after)
+FN void enter_all(const struct chain_args *s, const struct chain_place *p, int item,
+		  const struct chain_memory *m, const bool wild, bool several, GLOBAL uchar *work,
+		  ulong work_at, struct c1 *front, struct c1 *after)
 {
 	*front = *after = nothing();
 #if WHICH == 2
@@ -418,8 +434,8 @@ FN void enter_all(const struct chain_args *s, const struct chain_place *p, int i
 }
 
 // Stores the values before and after a part for WHICH 3.
-FN void leave_entry(const struct chain_args *s, const struct chain_place *p, int item, struct c1 front, struct c1 after,
-	GLOBAL uchar *work, ulong work_at)
+FN void leave_entry(const struct chain_args *s, const struct chain_place *p, int item,
+		    struct c1 front, struct c1 after, GLOBAL uchar *work, ulong work_at)
 {
 	if (item == 0) {
 		GLOBAL REAL *to = PART_OF(s, work, work_at, p->row, p->part) + PART_ENTRY;

@@ -31,7 +31,8 @@ KERNEL void WORK_GROUP(ITEMS, 1) rope(GLOBAL uchar *y_base, ulong y_at,
 		GLOBAL stored *y = row_at(y_base, y_at, &a.y, r);
 		for (int i = item * VEC_WIDTH; i < n; i += STEP) {
 			VEC x0 = load(x + i, n - i, 0.0f), x1 = load(x + n + i, n - i, 0.0f);
-			VEC cv = load_beside(c + i, n - i, 0.0f), sv = load_beside(s + i, n - i, 0.0f);
+			VEC cv = load_beside(c + i, n - i, 0.0f),
+			    sv = load_beside(s + i, n - i, 0.0f);
 			store(x0 * cv - x1 * sv, y + i, n - i, false);
 			store(x1 * cv + x0 * sv, y + n + i, n - i, false);
 		}

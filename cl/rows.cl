@@ -364,9 +364,9 @@ FN void late_write(const struct late *l, bool kept, int i)
 	store(v, l->y + i, VEC_WIDTH, true);
 }
 
-// This item's part of the sum of exp(x - largest) over a row; `keep`: stores its terms in `kept`. x is
-// already in cache and memory would be idle, so meanwhile the row `later`, which is read next, is
-// prefetched and, if `writes`, `late` is written (which has kept terms if this row keeps them).
+// This item's part of the sum of exp(x - largest) over a row; `keep`: stores its terms in `kept`. x
+// is already in cache and memory would be idle, so meanwhile the row `later`, which is read next,
+// is prefetched and, if `writes`, `late` is written (which has kept terms if this row keeps them).
 FN float row_exp_late(GLOBAL const stored *x, int n, float largest, GLOBAL const stored *later,
 	LOCAL_POINTER float *kept, bool keep, const struct late *late, bool writes, int item)
 {

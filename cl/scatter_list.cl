@@ -133,7 +133,8 @@ KERNEL void WORK_GROUP(ITEMS, 1) scatter_long(LIST_PARAMS)
 		if (end - begin <= SHORT)
 			continue;
 		for (ulong first = 0; first < count && begin < end; first += ITEMS * STRIP) {
-			ulong i0 = first + (ulong)item * STRIP, i1 = i0 + STRIP < count ? i0 + STRIP : count;
+			ulong i0 = first + (ulong)item * STRIP,
+			      i1 = i0 + STRIP < count ? i0 + STRIP : count;
 			uint sum = 0;
 			for (ulong i = i0; i < i1; i++)
 				sum += id_of(ids, ids_at, &s, i) == n ? 1 : 0;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// SCATTER_SET: rows of y are replaced by rows of v; index -1 skips one, and of equal indices the last
-// counts. Reference: kern_scatter_set.c of the CPU backend.
-// A group per index: its items look for a later equal index, then copy the row in units of UNIT bytes.
-// The axes' rows are the indices, in order; tensors: 0 the indices, 1 the rows of v. A rejected index
-// is reported, and writes nothing.
+// SCATTER_SET: rows of y are replaced by rows of v; index -1 skips one, and of equal indices the
+// last counts. Reference: kern_scatter_set.c of the CPU backend.
+// A group per index: its items look for a later equal index, then copy the row in units of UNIT
+// bytes. The axes' rows are the indices, in order; tensors: 0 the indices, 1 the rows of v. A
+// rejected index is reported, and writes nothing.
 #include "axes.cl"
 #include "report.cl"
 
@@ -26,8 +26,9 @@ FN long index_at(GLOBAL uchar *ids, ulong ids_at, const struct scatter_set *s, u
 	return ((GLOBAL const id *)(ids + ids_at))[row_of(&s->axes, 0, i)];
 }
 
-KERNEL void WORK_GROUP(ITEMS, 1) scatter_set(GLOBAL uchar *to, ulong to_at, GLOBAL uchar *ids, ulong ids_at,
-	GLOBAL uchar *from, ulong from_at, struct scatter_set s REPORT_PARAMS)
+KERNEL void WORK_GROUP(ITEMS, 1)
+	scatter_set(GLOBAL uchar *to, ulong to_at, GLOBAL uchar *ids, ulong ids_at,
+		    GLOBAL uchar *from, ulong from_at, struct scatter_set s REPORT_PARAMS)
 {
 	LOCAL int later;
 	int item = LOCAL_ID(0);

@@ -46,7 +46,8 @@ FN void exp_row(GLOBAL stored *y, GLOBAL const stored *x, int n, VEC largest, VE
 }
 
 FN void softmax_row(GLOBAL const stored *x, GLOBAL const stored *later, GLOBAL stored *y,
-	const struct softmax_args *a, LOCAL_POINTER float *kept, LOCAL_POINTER float *tree, int item)
+		    const struct softmax_args *a, LOCAL_POINTER float *kept,
+		    LOCAL_POINTER float *tree, int item)
 {
 	int n = a->cols;
 	bool keep = n <= KEEP;
@@ -100,15 +101,16 @@ FN void softmax_late(GLOBAL uchar *y_base, ulong y_at, GLOBAL uchar *x_base, ulo
 }
 
 #if HELD
-FN void softmax_held(GLOBAL const stored *x, GLOBAL stored *y, const struct softmax_args *a, LOCAL_POINTER float *tree,
-	int item)
+FN void softmax_held(GLOBAL const stored *x, GLOBAL stored *y, const struct softmax_args *a,
+		     LOCAL_POINTER float *tree, int item)
 {
 	VEC v[HELD], largest = VEC_SPLAT(-INFINITY), sum = VEC_SPLAT(0.0f), scale;
 	int n = a->cols, at = item * VEC_WIDTH;
 
 	UNROLL
 	for (int h = 0; h < HELD; h++)
-		v[h] = at + h * STEP < n ? load(x + at + h * STEP, n - at - h * STEP, -INFINITY) : VEC_SPLAT(-INFINITY);
+		v[h] = at + h * STEP < n ? load(x + at + h * STEP, n - at - h * STEP, -INFINITY) :
+					   VEC_SPLAT(-INFINITY);
 	UNROLL
 	for (int h = 0; h < HELD; h++)
 		largest = greater(v[h], largest);
@@ -126,7 +128,8 @@ FN void softmax_held(GLOBAL const stored *x, GLOBAL stored *y, const struct soft
 	UNROLL
 	for (int h = 0; h < HELD; h++)
 		if (at + h * STEP < n)
-			store(a->logarithm ? v[h] - scale : v[h] * scale, y + at + h * STEP, n - at - h * STEP, false);
+			store(a->logarithm ? v[h] - scale : v[h] * scale, y + at + h * STEP,
+			      n - at - h * STEP, false);
 }
 #endif
 
@@ -137,7 +140,8 @@ KERNEL void WORK_GROUP(ITEMS, 1) softmax(GLOBAL uchar *y_base, ulong y_at,
 	int item = LOCAL_ID(0);
 #if HELD
 	for (struct walk w = first_row(a.each); w.row < a.count; w = row_after(w))
-		softmax_held(row_at(x_base, x_at, &a.a, w.row), row_at(y_base, y_at, &a.out, w.row), &a, tree, item);
+		softmax_held(row_at(x_base, x_at, &a.a, w.row), row_at(y_base, y_at, &a.out, w.row),
+			     &a, tree, item);
 #else
 	LOCAL float kept[KEPT];
 
@@ -178,8 +182,8 @@ FN struct graded row_of(GLOBAL uchar *dx_base, ulong dx_at, GLOBAL uchar *y_base
 
 // This item's part of the sum of g y of row `in`, if `reads`; and dx = y (g - sum) of row `out`, if
 // `writes`. One loop for both overlaps reading and writing.
-FN VEC back_rows(const struct graded *in, const struct graded *out, bool reads, bool writes, bool stream,
-	int n, int item)
+FN VEC back_rows(const struct graded *in, const struct graded *out, bool reads, bool writes,
+		 bool stream, int n, int item)
 {
 	VEC sum[2];
 	int i = item * VEC_WIDTH, k = 0;
@@ -202,14 +206,15 @@ FN VEC back_rows(const struct graded *in, const struct graded *out, bool reads, 
 			sum[0] += load(in->g + i, n - i, 0.0f) * load(in->y + i, n - i, 0.0f);
 		if (writes)
 			store(load(out->y + i, n - i, 0.0f) *
-				(load(out->g + i, n - i, 0.0f) - out->sum), out->dx + i, n - i, stream);
+				      (load(out->g + i, n - i, 0.0f) - out->sum),
+			      out->dx + i, n - i, stream);
 	}
 	return sum[0] + sum[1];
 }
 
 // The same for log-softmax: this item's part of the sum of g, and dx = g - exp(y) sum.
-FN VEC back_log_rows(const struct graded *in, const struct graded *out, bool reads, bool writes, bool stream,
-	int n, int item)
+FN VEC back_log_rows(const struct graded *in, const struct graded *out, bool reads, bool writes,
+		     bool stream, int n, int item)
 {
 	VEC sum[4], e[4];
 	int i = item * VEC_WIDTH;
@@ -231,16 +236,17 @@ FN VEC back_log_rows(const struct graded *in, const struct graded *out, bool rea
 		UNROLL
 		for (int k = 0; k < 4; k++)
 			if (writes)
-				store(load(out->g + i + k * STEP, VEC_WIDTH, 0.0f) - e[k] * out->sum,
-					out->dx + i + k * STEP, VEC_WIDTH, stream);
+				store(load(out->g + i + k * STEP, VEC_WIDTH, 0.0f) -
+					      e[k] * out->sum,
+				      out->dx + i + k * STEP, VEC_WIDTH, stream);
 	}
 	for (; i < n; i += STEP) {
 		if (reads)
 			sum[0] += load(in->g + i, n - i, 0.0f);
 		if (writes)
 			store(load(out->g + i, n - i, 0.0f) -
-				exp_one(load(out->y + i, n - i, 0.0f)) * out->sum, out->dx + i, n - i,
-				stream);
+				      exp_one(load(out->y + i, n - i, 0.0f)) * out->sum,
+			      out->dx + i, n - i, stream);
 	}
 	return (sum[0] + sum[1]) + (sum[2] + sum[3]);
 }
@@ -259,7 +265,8 @@ FN void back(GLOBAL uchar *dx_base, ulong dx_at, GLOBAL uchar *y_base, ulong y_a
 {
 	int item = LOCAL_ID(0), n = a->cols;
 	struct walk w = first_row(a->each);
-	struct graded last = row_of(dx_base, dx_at, y_base, y_at, g_base, g_at, a, w.row), row = last;
+	struct graded last = row_of(dx_base, dx_at, y_base, y_at, g_base, g_at, a, w.row),
+		      row = last;
 	VEC sum = back_either(&row, &row, true, false, false, logarithm, n, item);
 
 	for (w = row_after(w); w.row < a->count; w = row_after(w)) {

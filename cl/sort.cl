@@ -55,7 +55,8 @@ FN void put_place(GLOBAL uchar *values, ulong values_at, GLOBAL uchar *places, u
 		UNITS(values, values_at)[row_of(&s->axes, 0, row) + i * s->step[0]] =
 			UNITS(from, from_at)[row_of(&s->axes, 2, row) + at * s->step[2]];
 	if (s->has[1])
-		((GLOBAL long *)(places + places_at))[row_of(&s->axes, 1, row) + i * s->step[1]] = at;
+		((GLOBAL long *)(places + places_at))[row_of(&s->axes, 1, row) + i * s->step[1]] =
+			at;
 }
 
 #define OUT_PARAMS GLOBAL uchar *values, ulong values_at, GLOBAL uchar *places, ulong places_at, \
@@ -202,8 +203,8 @@ FN bool before(key a, uint a_at, key b, uint b_at)
 
 // Bitonic merges of sizes first, 2 first, ... last in rows of `padded`, as far as they pair
 // elements of the block that begins at base.
-FN void merge(LOCAL_POINTER key *keys, LOCAL_POINTER uint *places, ulong base, ulong padded, ulong first,
-	ulong last, int item)
+FN void merge(LOCAL_POINTER key *keys, LOCAL_POINTER uint *places, ulong base, ulong padded,
+	      ulong first, ulong last, int item)
 {
 	for (ulong size = first; size <= last; size *= 2) {
 		for (int stride = (int)(size < BLOCK ? size : BLOCK) / 2; stride; stride /= 2) {
@@ -225,8 +226,9 @@ FN void merge(LOCAL_POINTER key *keys, LOCAL_POINTER uint *places, ulong base, u
 }
 
 // Rows of at most BLOCK elements: BLOCK / padded of them per group.
-KERNEL void WORK_GROUP(ITEMS, 1) sort_short(GLOBAL uchar *values, ulong values_at, GLOBAL uchar *places_base,
-	ulong places_at, GLOBAL uchar *from, ulong from_at, struct sort s)
+KERNEL void WORK_GROUP(ITEMS, 1)
+	sort_short(GLOBAL uchar *values, ulong values_at, GLOBAL uchar *places_base,
+		   ulong places_at, GLOBAL uchar *from, ulong from_at, struct sort s)
 {
 	LOCAL key keys[BLOCK];
 	LOCAL uint places[BLOCK];
@@ -236,9 +238,11 @@ KERNEL void WORK_GROUP(ITEMS, 1) sort_short(GLOBAL uchar *values, ulong values_a
 	for (int i = item; i < BLOCK; i += ITEMS) {
 		int at = i & (padded - 1);
 		ulong r = row + (ulong)(i / padded);
-		keys[i] = at < n && r < rows ?
-			key_of(UNITS(from, from_at)[row_of(&s.axes, 2, r) + at * s.step[2]], s.descending != 0) :
-			ALL;
+		keys[i] =
+			at < n && r < rows ?
+				key_of(UNITS(from, from_at)[row_of(&s.axes, 2, r) + at * s.step[2]],
+				       s.descending != 0) :
+				ALL;
 		places[i] = (uint)at;
 	}
 	merge(keys, places, 0, (ulong)padded, 2, (ulong)padded, item);
@@ -246,7 +250,8 @@ KERNEL void WORK_GROUP(ITEMS, 1) sort_short(GLOBAL uchar *values, ulong values_a
 		int at = i & (padded - 1);
 		ulong r = row + (ulong)(i / padded);
 		if (at < k && r < rows)
-			put_place(values, values_at, places_base, places_at, from, from_at, &s, r, at, places[i]);
+			put_place(values, values_at, places_base, places_at, from, from_at, &s, r,
+				  at, places[i]);
 	}
 }
 

@@ -34,8 +34,8 @@ FN void clear_tile(ACC sum[TM][TN])
 }
 
 // Adds the product of two blocks, [k][row] and [k][column].
-FN void add_blocks(ACC sum[TM][TN], const LOCAL_POINTER ACC *a_block, const LOCAL_POINTER ACC *b_block, int item_m,
-	int item_n)
+FN void add_blocks(ACC sum[TM][TN], const LOCAL_POINTER ACC *a_block,
+		   const LOCAL_POINTER ACC *b_block, int item_m, int item_n)
 {
 	for (int k = 0; k < BK; k++) {
 		ACC v[TN];

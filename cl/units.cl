@@ -14,7 +14,8 @@
 KERNEL void WORK_GROUP(WARP, 1) units_product(GLOBAL uchar *data)
 {
 	LOCAL matrix_element a_tile[16 * ALONG], b_tile[16 * ALONG], b_turned[MATRIX_K * ACROSS];
-	GLOBAL const matrix_element *a = (GLOBAL const matrix_element *)data, *b = a + 16 * MATRIX_K;
+	GLOBAL const matrix_element *a = (GLOBAL const matrix_element *)data,
+				    *b = a + 16 * MATRIX_K;
 	GLOBAL matrix_sum *y = (GLOBAL matrix_sum *)(data + 32 * MATRIX_K * sizeof(matrix_element));
 	struct matrix_sums sums = matrix_zero(), turned = matrix_zero();
 	int lane = LOCAL_ID(0);

@@ -16,7 +16,8 @@ FN void exp_each(VEC *x, int n)
 	// x = k ln 2 + r.  Adding 1.5 * 2^23 leaves k in the low bits of t.
 	const VEC magic = VEC_SPLAT(0x1.8p23f);
 	// (e^r - 1 - r) / r^2
-	const float q[5] = { 0x1.6b6deep-10f, 0x1.12300ap-7f, 0x1.55568ap-5f, 0x1.5554a2p-3f, 0.5f };
+	const float q[5] = { 0x1.6b6deep-10f, 0x1.12300ap-7f, 0x1.55568ap-5f, 0x1.5554a2p-3f,
+			     0.5f };
 	VEC t[4], r[4], p[4];
 
 #ifdef VEC_SCALE

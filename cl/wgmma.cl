@@ -4,9 +4,10 @@
 // A warp group is 128 neighbouring items, from a multiple of 128 on. It adds 64 lines of a times N
 // columns of b, over 16 steps of k, to sums in f32. Elements are f16 (MATRIX 3) or bf16 (4).
 // A tile in local memory consists of rows of 128 bytes and is aligned to 1024. A row holds 64
-// neighbouring steps of a line or, in the turned form, 64 neighbouring lines of a step; turned lines
-// are in blocks of 64 that are `apart` bytes from each other. The 8 quads of a row are exchanged by
-// the row's number (the 128-byte swizzle), so that no two rows that are read together share banks.
+// neighbouring steps of a line or, in the turned form, 64 neighbouring lines of a step; turned
+// lines are in blocks of 64 that are `apart` bytes from each other. The 8 quads of a row are
+// exchanged by the row's number (the 128-byte swizzle), so that no two rows that are read together
+// share banks.
 #ifndef MATRIX
 #define MATRIX 4
 #endif
@@ -33,12 +34,13 @@ FN int wg_column(int i, int lane) { return i / 4 * 8 + lane % 4 * 2 + i % 2; }
 
 // ---- descriptors of tiles ----
 
-// Bits 0..13: address; 16..29: bytes between blocks of turned lines; 32..45: bytes between groups of
-// 8 rows; all in units of 16 bytes; 62..63: 1 for the 128-byte swizzle.
+// Bits 0..13: address; 16..29: bytes between blocks of turned lines; 32..45: bytes between groups
+// of 8 rows; all in units of 16 bytes; 62..63: 1 for the 128-byte swizzle.
 FN ulong wg_tile(const void *tile, int apart)
 {
 	ulong address = (ulong)__cvta_generic_to_shared(tile);
-	return (address & 0x3ffff) >> 4 | (ulong)(apart / 16 & 0x3fff) << 16 | (ulong)(1024 / 16) << 32 | (ulong)1 << 62;
+	return (address & 0x3ffff) >> 4 | (ulong)(apart / 16 & 0x3fff) << 16 |
+	       (ulong)(1024 / 16) << 32 | (ulong)1 << 62;
 }
 
 // The tile from a number of bytes on: multiples of 1024, and within a row multiples of 32.
@@ -50,16 +52,16 @@ FN ulong wg_from(ulong tile, int bytes) { return tile + (ulong)(bytes / 16); }
 // ---- instructions; tests define a model of them ----
 
 // WG_TILES declares an array of wg_rows whose bytes the launch assigns.
-// wg_multiply<type, turned_a, turned_b>(sums, a, b, add): sums = a b, plus sums if `add`; a and b are
-// tiles. In wg_multiply_held a's elements are in registers: an item holds those that it would hold of
-// 64 x 16 sums, in order, packed by wg_pair<type>(low, high). Multiplications run asynchronously, one
-// after another. WG_FENCE precedes those after other accesses of their registers. WG_COMMIT closes a
-// group of them, WG_WAIT(n) waits until at most n of the latest groups run, and wg_settle then marks
-// the sums as readable.
-// wg_before(x) makes the item compute x, which is not negative, before what follows; wg_here(p) makes it
-// compute what depends on p after what precedes.
-// WG_VISIBLE, before the barrier, makes what the item has copied (quad_copy) or stored in local memory
-// visible to multiplications.
+// wg_multiply<type, turned_a, turned_b>(sums, a, b, add): sums = a b, plus sums if `add`; a and b
+// are tiles. In wg_multiply_held a's elements are in registers: an item holds those that it would
+// hold of 64 x 16 sums, in order, packed by wg_pair<type>(low, high). Multiplications run
+// asynchronously, one after another. WG_FENCE precedes those after other accesses of their
+// registers. WG_COMMIT closes a group of them, WG_WAIT(n) waits until at most n of the latest
+// groups run, and wg_settle then marks the sums as readable.
+// wg_before(x) makes the item compute x, which is not negative, before what follows; wg_here(p)
+// makes it compute what depends on p after what precedes.
+// WG_VISIBLE, before the barrier, makes what the item has copied (quad_copy) or stored in local
+// memory visible to multiplications.
 #ifndef WG_INSTRUCTIONS
 #define WG_TILES(name, n) LOCAL_SIZED(struct wg_rows, name, n)
 #define WG_FENCE() asm volatile("wgmma.fence.sync.aligned;" ::: "memory")

@@ -10,8 +10,8 @@ struct window_add {
 	long size, stride, dilation, count, step, element; // strides of windows, of their elements
 };
 
-KERNEL void window_add(GLOBAL uchar *to, ulong to_at, GLOBAL uchar *from, ulong from_at, struct window_add w,
-	ulong block_cols, ulong block_rows)
+KERNEL void window_add(GLOBAL uchar *to, ulong to_at, GLOBAL uchar *from, ulong from_at,
+		       struct window_add w, ulong block_cols, ulong block_rows)
 {
 	ulong c0 = GLOBAL_ID(0) * block_cols, r0 = GLOBAL_ID(1) * block_rows;
 	ulong cols = (ulong)w.axes.cols, rows = (ulong)w.axes.rows;

@@ -103,8 +103,8 @@ KERNEL void WORK_GROUP(ITEMS, 1) xent_scale(GLOBAL uchar *scale_base, ulong scal
 }
 
 // dx = (exp(x - lse) - rest) scale
-FN void xent_back_row(GLOBAL stored *dx, GLOBAL const stored *x, int n, VEC lse, VEC rest, VEC scale,
-	bool stream, int item)
+FN void xent_back_row(GLOBAL stored *dx, GLOBAL const stored *x, int n, VEC lse, VEC rest,
+		      VEC scale, bool stream, int item)
 {
 	VEC e[4];
 	int i = item * VEC_WIDTH;
@@ -119,7 +119,8 @@ FN void xent_back_row(GLOBAL stored *dx, GLOBAL const stored *x, int n, VEC lse,
 			store((e[k] - rest) * scale, dx + i + k * STEP, VEC_WIDTH, stream);
 	}
 	for (; i < n; i += STEP)
-		store((exp_one(load(x + i, n - i, 0.0f) - lse) - rest) * scale, dx + i, n - i, stream);
+		store((exp_one(load(x + i, n - i, 0.0f) - lse) - rest) * scale, dx + i, n - i,
+		      stream);
 }
 
 // dlogits = (exp(x - lse) - target) g / count

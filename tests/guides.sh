@@ -133,8 +133,8 @@ verdict "doc/architecture.md has 400 lines at most" "$([ "$(wc -l <"$source/doc/
 # ---- sources ----
 
 # Lines with a string may be longer, so that messages are found by searching for them.
-verdict "lines of C without strings have 100 columns at most" "$(cd "$source" &&
-	find include src backends plugins cl bench examples tests ! -path 'tests/models/*' -name '*.[ch]' -exec awk '
+verdict "lines of C and of kernels without strings have 100 columns at most" "$(cd "$source" &&
+	find include src backends plugins cl bench examples tests ! -path 'tests/models/*' \( -name '*.[ch]' -o -name '*.cl' \) -exec awk '
 		/"/ { next }
 		{
 			width = 0

@@ -136,9 +136,9 @@ void yk_team_sleep(atomic_uint *word, unsigned value)
 	syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0);
 }
 
-void yk_team_wake(atomic_uint *word, int most)
+void yk_team_wake(atomic_uint *word, int max)
 {
-	syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, most, NULL, NULL, 0);
+	syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, max, NULL, NULL, 0);
 }
 
 bool yk_permits_tiles(void)
@@ -251,10 +251,10 @@ void yk_team_sleep(atomic_uint *word, unsigned value)
 		nanosleep(&pause, NULL);
 }
 
-void yk_team_wake(atomic_uint *word, int most)
+void yk_team_wake(atomic_uint *word, int max)
 {
 	(void)word;
-	(void)most;
+	(void)max;
 }
 
 bool yk_permits_tiles(void)
