@@ -735,6 +735,29 @@ static void long_gradients(int side, int64_t rows, int64_t n, enum kind kind, bo
 	chain_free(&h);
 }
 
+// A derivative that has overflowed, as a loss scale may cause, is no error: the gradient is not
+// finite either, or 0 where a surrogate says so.
+static void overflowed(void)
+{
+	const double a[] = { 1, 2, 3 }, eta[] = { 0, 1 }, w[] = { INFINITY, 1, 1, 1, 1, 1 };
+	for (int mode = YOKE_GRADIENT_EXACT; mode <= YOKE_GRADIENT_DIAG; mode++) {
+		struct yoke_resolvent how = YOKE_RESOLVENT_INIT;
+		yoke_scope *scope = yoke_scope_begin("overflowed");
+		yoke_tensor *x = tensor(yoke_f32, 1, (int64_t[]){ 3 }, a), *g;
+		float got[3] = { 1, 1, 1 };
+		how.gradient = mode;
+		yoke_tensor *y = yoke_resolvent(x, YOKE_NONE, YOKE_NONE,
+						tensor(yoke_f32, 1, (int64_t[]){ 2 }, eta), &how);
+		y = yoke_mul(y, tensor(yoke_f32, 2, (int64_t[]){ 3, 2 }, w));
+		const bool good = !yoke_grad(yoke_sum(y, YOKE_ALL), 1, &x, &g) &&
+				  !yoke_read(g, got, sizeof got);
+		ok(good && (mode == YOKE_GRADIENT_EXACT ? !isfinite(got[0]) : got[0] == 0),
+		   "gradient %d from an infinite derivative: %g %s", mode, (double)got[0],
+		   yoke_error());
+		yoke_scope_end(scope);
+	}
+}
+
 static void surrogates(void)
 {
 	enum { N = 40 };
@@ -1197,6 +1220,7 @@ int main(int argc, char **argv)
 			long_gradients(side, 2, 1300, NARROW, false, 0.02);
 			long_gradients(side, 1, 2000, RANDOM, true, 0.5);
 		}
+		overflowed();
 		return done();
 	}
 	dense();

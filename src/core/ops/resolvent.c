@@ -267,7 +267,7 @@ static void decompose_resolvent_backward(struct yk_graph *g, const struct yk_cal
 	const struct yk_resolved how = yk_resolved(c->attr);
 	struct chain h = chain_of(g, c);
 	struct yk_pair k, total;
-	struct yk_pair cot = yk_pair_of(g, checked(g, c->in[4], h.dtype), false),
+	struct yk_pair cot = yk_pair_of(g, yk_cast(g, c->in[4], h.dtype), false),
 		       conj = yk_pair_conj(g, cot);
 	const bool both = how.side == YOKE_SIDE_BOTH;
 	struct yk_pair l = inverses(&h, false), r = both ? inverses(&h, true) : l,
