@@ -330,10 +330,10 @@ YOKE_API yoke_tensor *yoke_select(yoke_tensor *c, yoke_tensor *a,
 YOKE_API yoke_tensor *yoke_cast(yoke_tensor *x, int dtype);
 YOKE_API yoke_tensor *yoke_relu(yoke_tensor *x); // the gradient at 0 is 0
 // For half precision, the following and their gradients are computed in f32 and rounded once.
-YOKE_API yoke_tensor *yoke_gelu(yoke_tensor *x);      // x/2 (1 + erf(x / sqrt 2))
-YOKE_API yoke_tensor *
-yoke_gelu_tanh(yoke_tensor *x); // x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))
-YOKE_API yoke_tensor *yoke_silu(yoke_tensor *x);      // x sigmoid(x)
+YOKE_API yoke_tensor *yoke_gelu(yoke_tensor *x); // x/2 (1 + erf(x / sqrt 2))
+// x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))
+YOKE_API yoke_tensor *yoke_gelu_tanh(yoke_tensor *x);
+YOKE_API yoke_tensor *yoke_silu(yoke_tensor *x); // x sigmoid(x)
 YOKE_API yoke_tensor *yoke_swiglu(yoke_tensor *gate, yoke_tensor *x); // silu(gate) x: Shazeer 2020
 // x [u >= p] / (1 - p) with uniform u, p in [0, 1); returns x if p is 0.  There is no evaluation
 // mode: pass p = 0, which draws no random numbers and does not affect those that other calls draw.
