@@ -13,10 +13,11 @@ import sys
 
 import numpy as np
 import pytest
-import safetensors
 
 import yoke
 from test_models import hidden_of_bert
+
+safetensors = pytest.importorskip("safetensors")
 
 TEXTS = ("Hello world, it is 42.", "Grüße aus Köln", "你好, 🌍🌍 !", "  two  blanks\n\tand a tab\r\n\n", "it's 12345 o'clock; WE'RE late",
          "def f(x):\n    return x ** 2  # a comment\n", "\u00a0no-break\u2003em", "e\u0301 and é", "a" * 300, "")

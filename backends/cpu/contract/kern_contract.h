@@ -22,11 +22,12 @@ struct yk_blocking {
 // strides, deinterleaved along the last axis, so that neighbouring positions are neighbours in
 // memory. The element for a tap (of a channel) and a position (x in a row of a plane of an image)
 // is b[at[tap] + image * image_step + plane * plane_step + row * row_step + x]; b's strides in
-// yk_gemm are 0. The copy is followed by padding of one tile's width, so that reads may run over.
+// yk_gemm are 0.
 struct yk_windows {
 	const int64_t *at;
 	int64_t width, height, depth; // positions per row, rows per plane, planes per image
 	int64_t row_step, plane_step, image_step;
+	bool padded;                  // b is a copy, whose end reads may exceed by a tile's width
 	bool along;                   // b is (positions, taps); otherwise (taps, positions), and
 	int64_t c_image, c_plane, c_row, c_x; // strides of a position in c, whose cn is 0
 	int64_t a_run, a_image;       // nonzero: columns of a come in runs of a_run, a_image apart

@@ -13,6 +13,7 @@
 enum mode {
 	DOTS_IN_PLACE,   // few rows of a, dense columns of b: nothing is packed
 	STRIPS_IN_PLACE, // few rows of a, dense rows of b: nothing is packed
+	WINDOWS_IN_PLACE, // few rows of a, windows: only a is packed
 	LOCAL,           // each work item packs what it uses
 	SHARED,          // the team packs b, then each work item packs its rows of a
 	// the team packs a; a work item packs b panel by panel, during the panel's first product if
@@ -39,6 +40,7 @@ enum {
 	FEW_ROWS = MR < 6 ? 4 * MR : 24, // max rows of a for which b is read in place
 	COPY_ROWS = 384,                 // COPYING: rows of a whose panels stay in L2
 	COPY_COLS = 4 * NR,              // COPYING: max columns of a work item
+	WINDOW_ROWS = 16, // max rows of a for which windows are read in place
 	TURN_ROWS = 1024, // max rows of a for which each work item transposes its panels of b
 	COPY_FEW = 512,   // max rows of a for which packing b is a notable cost
 	// bytes of packed a that every panel of b can read again; 0: measured with AVX-512 only
@@ -333,6 +335,10 @@ static int64_t packed_a(const struct yk_gemm *g, const struct yk_blocking *c)
 #ifdef PAIR_DOTS
 static void block_dots(const struct yk_gemm *g, struct yk_blocking *c);
 #endif
+#ifndef PAIRS
+static bool prefers_windows_in_place(const struct yk_gemm *g);
+static void block_windows(const struct yk_gemm *g, struct yk_blocking *c);
+#endif
 
 static struct yk_blocking blocking(const struct yk_gemm *g)
 {
@@ -346,6 +352,9 @@ static struct yk_blocking blocking(const struct yk_gemm *g)
 	} else if (g->bn == 1 && prefers_strips(g)) {
 		c.mode = STRIPS_IN_PLACE;
 		block_in_place(g, &c);
+	} else if (g->win && prefers_windows_in_place(g)) {
+		c.mode = WINDOWS_IN_PLACE;
+		block_windows(g, &c);
 	} else if (g->batches == 1 && (g->win ? prefers_windows(g) : prefers_copying(g))) {
 		c.mode = COPYING;
 		block_copying(g, &c);

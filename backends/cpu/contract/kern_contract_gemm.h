@@ -183,6 +183,9 @@ static void pack_a_at(P *to, const struct yk_gemm *g, const char *a, int64_t m, 
 }
 
 #include "kern_contract_unpacked.h"
+#ifndef PAIRS
+#include "kern_contract_windows_in_place.h"
+#endif
 #ifdef PAIR_DOTS
 #include "kern_contract_dots.h"
 #include "kern_contract_join.h"
@@ -434,6 +437,16 @@ uint64_t ENTRY_CUT(struct yk_gemm *g)
 	return workspace_of(g);
 }
 
+// Items of a batch entry, in modes before SHARED.
+static int64_t item_count(const struct yk_gemm *g)
+{
+#ifndef PAIRS
+	if (g->blocking.mode == WINDOWS_IN_PLACE)
+		return window_items(g);
+#endif
+	return items(g, &g->blocking);
+}
+
 int ENTRY_RUN(const struct yk_gemm *g)
 {
 	static void (*const run[])(void *, int64_t) = {
@@ -441,12 +454,15 @@ int ENTRY_RUN(const struct yk_gemm *g)
 		[DOTS_IN_PLACE] = dots_item,
 		[STRIPS_IN_PLACE] = strips_item,
 #endif
+#ifndef PAIRS
+		[WINDOWS_IN_PLACE] = windows_item,
+#endif
 		[LOCAL] = local_item,
 	};
 	struct job job = { .g = g, .n_items = yk_ceil_div(g->n, g->blocking.nb) };
 
 	if (g->blocking.mode < SHARED)
-		yk_team_run(g->batches * items(g, &g->blocking), run[g->blocking.mode], &job);
+		yk_team_run(g->batches * item_count(g), run[g->blocking.mode], &job);
 	else if (!g->workspace && workspace_of(g))
 		return yk_cpu_fail(YOKE_EINVAL, "contract: no workspace given");
 #ifndef PAIRS

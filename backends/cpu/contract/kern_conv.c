@@ -313,6 +313,7 @@ static void take_product(struct conv *c, struct part *p, const struct yoke_op *o
 		g->ak = 0;
 		g->sa[0] = c->outputs * product_of(c->taps) * c->channels;
 	}
+	p->win.padded = c->copies;
 	p->win.along = along;
 	p->win.width = l[2].count;
 	p->win.height = l[1].count;
