@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "../vector/half.h"
+#include "../vector/second.h"
 #include "kern_conv.h"
 
 enum {
@@ -451,24 +452,6 @@ static uint64_t workspace(const struct yoke_op *op, uint32_t impl)
 
 // ---- copies ----
 
-// Copies every second one of `from` to n floats.
-static void take_second(float *to, const float *from, int64_t n)
-{
-	typedef float eight __attribute__((vector_size(32), aligned(4), may_alias));
-	typedef float four __attribute__((vector_size(16), aligned(4), may_alias));
-	int64_t i = 0;
-
-	for (; i + 8 < n; i += 8)
-		*(eight *)(to + i) =
-			YK_SHUFFLE(*(const eight *)(from + 2 * i),
-				   *(const eight *)(from + 2 * i + 8), 0, 2, 4, 6, 8, 10, 12, 14);
-	for (; i + 4 < n; i += 4)
-		*(four *)(to + i) = YK_SHUFFLE(*(const four *)(from + 2 * i),
-					       *(const four *)(from + 2 * i + 4), 0, 2, 4, 6);
-	for (; i < n; i++)
-		to[i] = from[2 * i];
-}
-
 // Loads n elements of dtype, `stride` apart, as T to element `at` of `to`.
 static void take(const struct conv *c, char *to, int64_t at, int dtype, const char *from,
 		 int64_t stride, int64_t n)
@@ -479,7 +462,7 @@ static void take(const struct conv *c, char *to, int64_t at, int dtype, const ch
 	} else if (dtype == yoke_f32 && stride == 1) {
 		memcpy((float *)to + at, from, (size_t)n * sizeof(float));
 	} else if (dtype == yoke_f32 && stride == 2) {
-		take_second((float *)to + at, (const float *)from, n);
+		yk_take_second((float *)to + at, from, n);
 	} else if (dtype == yoke_f32) {
 		for (int64_t i = 0; i < n; i++)
 			((float *)to)[at + i] = ((const float *)from)[i * stride];

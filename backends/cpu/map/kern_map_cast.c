@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "kern_map.h"
+#include "../vector/second.h"
 #include "../vector/vhalf.h"
 
 // ---- casts ----
@@ -215,10 +216,14 @@ yk_strip_fn *ISA(yk_strip_bool)(int op)
 		const T all = n > 0 && !stride ? *x : 0; \
 		if (stride == 1) \
 			vf_copy(y, x, (size_t)n * sizeof *y); \
-		for (int64_t i = 0; !stride && i < n; i++) \
-			y[i] = all; \
-		for (int64_t i = 0; stride && stride != 1 && i < n; i++) \
-			y[i] = x[i * stride]; \
+		else if (!stride) \
+			for (int64_t i = 0; i < n; i++) \
+				y[i] = all; \
+		else if (stride == 2 && sizeof *y == 4) \
+			yk_take_second(y, x, n); \
+		else \
+			for (int64_t i = 0; i < n; i++) \
+				y[i] = x[i * stride]; \
 	} \
 	static void store_##name(void *to, const void *from, int64_t stride, int64_t n) \
 	{ \

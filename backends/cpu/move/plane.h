@@ -3,9 +3,11 @@
 #ifndef YK_PLANE_H
 #define YK_PLANE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "../vector/second.h"
 #include "../vector/vec.h"
 
 enum {
@@ -18,7 +20,8 @@ enum {
 	static inline void name(T *y, const T *x, int64_t nb, int64_t na, int64_t to_b, \
 				int64_t to_a, int64_t from_b, int64_t from_a) \
 	{ \
-		if (na < YK_PLANE_SHORT && nb > na) { \
+		const bool seconds = to_a == 1 && from_a == 2 && sizeof(T) == 4; \
+		if (na < YK_PLANE_SHORT && nb > na && !(seconds && na >= 4)) { \
 			for (int64_t first = 0; first < nb; first += YK_PLANE_BLOCK) \
 				for (int64_t a = 0; a < na; a++) \
 					for (int64_t b = first; \
@@ -33,6 +36,8 @@ enum {
 			else if (to_a == 1 && from_a == 0) \
 				for (int64_t a = 0; a < na; a++) \
 					y[a] = x[0]; \
+			else if (seconds) \
+				yk_take_second(y, x, na); \
 			else if (to_a == 1) \
 				for (int64_t a = 0; a < na; a++) \
 					y[a] = x[a * from_a]; \
