@@ -11,7 +11,8 @@ enum { SIDE = 12, BATCH = 64, STEPS = 100, TESTS = 4 };
 static int draw(void *arg, int64_t n, struct yoke_item *const *s)
 {
 	for (int64_t i = 0; i < n; i++) {
-		const int kind = (int)(s[i]->number % 4), at = (int)(SIDE * yoke_item_uniform(s[i], 0));
+		const int kind = (int)(s[i]->number % 4);
+		const int at = (int)(SIDE * yoke_item_uniform(s[i], 0));
 		float *image = s[i]->to[0];
 		*(int32_t *)s[i]->to[1] = kind;
 		for (int k = 0; k < SIDE * SIDE; k++)
@@ -27,7 +28,8 @@ static int draw(void *arg, int64_t n, struct yoke_item *const *s)
 int main(int argc, char **argv)
 {
 	const int64_t three[] = { 3, 3 }, one[] = { 1, 1 };
-	const struct yoke_conv_options same = { .size = sizeof same, .lo = { 1, 1 }, .hi = { 1, 1 } };
+	const struct yoke_conv_options same = { .size = sizeof same, .lo = { 1, 1 },
+						.hi = { 1, 1 } };
 	const struct yoke_pool_options half = { .size = sizeof half, .window = { 2, 2 } };
 	yoke_module *net = yoke_nn_sequential(10, (yoke_module *[]){
 		yoke_nn_conv(2, 1, 16, three, &same, 0), yoke_nn_batch_norm(16, 1e-5, 0.1),
@@ -38,7 +40,8 @@ int main(int argc, char **argv)
 	const struct yoke_field fields[] = {
 		{ .size = sizeof *fields, .name = "image", .dtype = yoke_f32, .rank = 3,
 		  .dims = { 1, SIDE, SIDE } }, { .name = "class", .dtype = yoke_i32 } };
-	const struct yoke_dataset_options lines = { .size = sizeof lines, .name = "lines", .chunk = BATCH,
+	const struct yoke_dataset_options lines = {
+		.size = sizeof lines, .name = "lines", .chunk = BATCH,
 		.count = BATCH * (STEPS + TESTS), .fields = 2, .field = fields, .read = draw };
 	yoke_loader *batches = yoke_loader_new(yoke_dataset_new(&lines), "batch=64 workers=1");
 	yoke_tensor *p[16], *g[16], *in[2], *out;
@@ -51,14 +54,16 @@ int main(int argc, char **argv)
 		const int trains = t < STEPS;
 		float v;
 		yoke_scope *s = yoke_scope_begin("step");
-		bad = yoke_module_mode(net, trains) < 0 || yoke_loader_next(batches, 2, in, NULL) < 0;
+		bad = yoke_module_mode(net, trains) < 0;
+		bad |= yoke_loader_next(batches, 2, in, NULL) < 0;
 		out = yoke_call(net, in[0]);
 		if (trains)
 			out = yoke_cross_entropy(out, in[1], -1, 0);
 		else
 			out = yoke_eq(yoke_argmax(out, 1), yoke_cast(in[1], yoke_i64));
 		out = yoke_mean(yoke_cast(out, yoke_f32), YOKE_ALL);
-		bad |= trains && (yoke_grad(out, n, p, g) < 0 || yoke_optim_step(o, n, g, NULL) < 0);
+		if (trains)
+			bad |= yoke_grad(out, n, p, g) < 0 || yoke_optim_step(o, n, g, NULL) < 0;
 		bad |= yoke_read(out, &v, sizeof v) < 0 || yoke_scope_end(s) < 0;
 		right += trains ? 0 : v / TESTS;
 		if (t % 50 == 0 || t == STEPS - 1)
