@@ -17,9 +17,9 @@ static inline void yk_take_second(void *to, const void *from, int64_t n)
 	int64_t i = 0;
 
 	for (; i + 8 <= n; i += 8)
-		*(eight *)(y + i) = YK_SHUFFLE(*(const eight *)(x + 2 * i),
-					       *(const eight *)(x + 2 * i + 7), 0, 2, 4, 6, 9, 11,
-					       13, 15);
+		*(eight *)(y + i) =
+			YK_SHUFFLE(*(const eight *)(x + 2 * i), *(const eight *)(x + 2 * i + 7), 0,
+				   2, 4, 6, 9, 11, 13, 15);
 	for (; i + 4 <= n; i += 4)
 		*(four *)(y + i) = YK_SHUFFLE(*(const four *)(x + 2 * i),
 					      *(const four *)(x + 2 * i + 3), 0, 2, 5, 7);
