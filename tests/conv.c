@@ -218,7 +218,8 @@ static void test_combinations(void)
 		}
 }
 
-// Sizes beyond the point where products are split; halves.
+// Sizes beyond the point where products are split. Errors of such long sums are not those of their
+// elements.
 static void test_large(void)
 {
 	struct shape s = shape_of(2, (int64_t[]){ 1, 1 }, (int64_t[]){ 1, 1 }, 1,
@@ -228,7 +229,7 @@ static void test_large(void)
 	s.outputs = 50;
 	for (int i = 0; i < 2; i++)
 		s.in[i] = s.out[i] = 17 + i;
-	ok(one(&s, yoke_f32, false), "convolutions with many channels");
+	ok(one(&s, yoke_f32, true), "convolutions with many channels");
 	struct shape t = shape_of(2, (int64_t[]){ 2, 2 }, (int64_t[]){ 1, 1 }, 1,
 				  (int64_t[]){ 3, 3 }, (int64_t[]){ 3, 3 }, (int64_t[]){ 7, 7 });
 	t.channels = 3;
@@ -237,7 +238,7 @@ static void test_large(void)
 		t.in[i] = 57 + i;
 		t.out[i] = (t.in[i] + 6 - 7) / 2 + 1;
 	}
-	ok(one(&t, yoke_f32, false), "a large window with few channels");
+	ok(one(&t, yoke_f32, true), "a large window with few channels");
 	for (int stride = 1; stride <= 2; stride++) {
 		const int64_t step[] = { stride, stride, stride }, unit[] = { 1, 1, 1 },
 			      three[] = { 3, 3, 3 };
@@ -248,7 +249,44 @@ static void test_large(void)
 			v.in[i] = 7 + 4 * i;
 			v.out[i] = (v.in[i] - 1) / stride + 1;
 		}
-		ok(one(&v, yoke_f32, false), "volumes, stride %d", stride);
+		ok(one(&v, yoke_f32, true), "volumes, stride %d", stride);
+	}
+}
+
+// Few outputs, whose windows the CPU reads in place: rows that are divided, or that are close to
+// each other, or far apart because of strides and dilations.
+static void test_few_outputs(void)
+{
+	static const struct {
+		int axes;
+		int64_t in[2], step, dilation, groups;
+	} shapes[] = {
+		{ 1, { 512 }, 1, 1, 1 },    { 1, { 513 }, 1, 1, 2 },    { 1, { 600 }, 1, 3, 1 },
+		{ 1, { 1025 }, 2, 1, 1 },   { 1, { 9001 }, 1, 1, 1 },   { 2, { 3, 601 }, 1, 1, 1 },
+		{ 2, { 40, 41 }, 1, 1, 3 }, { 2, { 57, 58 }, 2, 1, 1 }, { 2, { 31, 33 }, 1, 2, 1 },
+		{ 2, { 9, 130 }, 1, 1, 1 }, { 2, { 17, 96 }, 3, 1, 1 },
+	};
+	static const int64_t few[] = { 1, 2, 5, 7, 13, 16 };
+	const int dtypes[] = { yoke_f32, yoke_f64 };
+	for (int d = 0; d < 2; d++) {
+		bool good = true;
+		for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+			const int64_t step[] = { shapes[i].step, shapes[i].step },
+				      dilation[] = { shapes[i].dilation, shapes[i].dilation },
+				      one_[] = { 1, 1 }, taps[] = { 3, 3 };
+			struct shape s = shape_of(shapes[i].axes, step, dilation, shapes[i].groups,
+						  one_, one_, taps);
+			s.batch = rnd_int(1, 2);
+			s.outputs = few[rnd_int(0, 5)];
+			s.channels = few[rnd_int(0, 5)];
+			for (int k = 0; k < s.axes; k++) {
+				const int64_t span = 2 * dilation[k] + 1;
+				s.in[k] = shapes[i].in[k];
+				s.out[k] = (s.in[k] + 2 - span) / step[k] + 1;
+			}
+			good = one(&s, dtypes[d], false) && good;
+		}
+		ok(good, "few outputs, %s", yoke_dtype_name(dtypes[d]));
 	}
 }
 
@@ -686,6 +724,7 @@ int main(void)
 	yoke_setting_set("plan.named", "1");
 	test_combinations();
 	test_large();
+	test_few_outputs();
 	test_tiles();
 	test_threads();
 	test_pools();

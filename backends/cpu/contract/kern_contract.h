@@ -27,7 +27,7 @@ struct yk_windows {
 	const int64_t *at;
 	int64_t width, height, depth; // positions per row, rows per plane, planes per image
 	int64_t row_step, plane_step, image_step;
-	bool padded;                  // b is a copy, whose end reads may exceed by a tile's width
+	bool padded;                  // b is a copy with padding, so that vectors may exceed it
 	bool along;                   // b is (positions, taps); otherwise (taps, positions), and
 	int64_t c_image, c_plane, c_row, c_x; // strides of a position in c, whose cn is 0
 	int64_t a_run, a_image;       // nonzero: columns of a come in runs of a_run, a_image apart
@@ -71,8 +71,7 @@ static inline void yk_gemm_batch(const struct yk_gemm *g, int64_t batch, int64_t
 	}
 }
 
-// ---- gemm.c, compiled once: an external library computes a whole contraction with its own threads
-// ----
+// ---- gemm.c, compiled once: an external library computes a contraction with its own threads ----
 
 enum yk_gemm_impl { YK_GEMM_OWN, YK_GEMM_CBLAS, YK_GEMM_ONEDNN };
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a contraction is divided into work items and panels, for one element type T. All sizes follow
 // from the shape, never from the number of threads; no sum over k is divided among threads. LOCAL,
-// SHARED and COPYING sum an element in the same order, because their panels depend on k alone; so
-// does STRIPS_IN_PLACE if its strips are as long as panels. DOTS_IN_PLACE has a different order.
+// SHARED, COPYING and WINDOWS_IN_PLACE sum an element in the same order, because their panels
+// depend on k alone; so does STRIPS_IN_PLACE if its strips are as long as panels. DOTS_IN_PLACE has
+// a different order.
 // Included by kern_contract_gemm.h. KC is the length of a panel. Packed panels consist of elements
 // P, DEPTH(k) of them along k: T itself, or pairs of bf16 (PAIRS).
 
@@ -13,7 +14,7 @@
 enum mode {
 	DOTS_IN_PLACE,   // few rows of a, dense columns of b: nothing is packed
 	STRIPS_IN_PLACE, // few rows of a, dense rows of b: nothing is packed
-	WINDOWS_IN_PLACE, // few rows of a, windows: only a is packed
+	WINDOWS_IN_PLACE, // few rows of a, windows: each work item packs a
 	LOCAL,           // each work item packs what it uses
 	SHARED,          // the team packs b, then each work item packs its rows of a
 	// the team packs a; a work item packs b panel by panel, during the panel's first product if

@@ -2,13 +2,15 @@
 // Work items of the mode WINDOWS_IN_PLACE: a convolution with few outputs, whose windows are read
 // from the padded image instead of packed, which would cost nearly as much as their products.
 // An item is some rows of positions in one plane of the result, or a part of a row, and all rows of
-// a. Its sums are computed by vectors of positions: of the padded image's rows if they follow each
-// other, including what lies between two rows of windows, or else of each row, whose last vector
-// may exceed it. Included by kern_contract_gemm.h.
+// a. It computes a vector of neighbouring positions at a time. If rows of windows lie close to each
+// other, vectors run on over the ends of rows, and sums for what lies between are not used. Else
+// each row has vectors of its own, the last of which may exceed it. Included by
+// kern_contract_gemm.h.
 
 enum {
 	MAX_SUMS = 16 << 10, // sums of an item, which stay in L2
-	LONG_ROW = 512,      // positions of an item at least, if its plane has as many
+	MIN_POSITIONS = 512, // of an item, if its plane has as many
+	MIN_PLANE = 8 * VL,  // positions of a plane; with fewer, packing a is a notable cost
 	MAX_VECTORS = 6,     // of a tile: each needs a register for its address
 };
 
@@ -23,7 +25,7 @@ struct grid {
 static struct grid grid_of(const struct yk_gemm *g)
 {
 	const struct yk_windows *w = g->win;
-	const int64_t limit = yk_max(LONG_ROW, yk_min(MAX_SUMS / g->m, g->n / (MANY / 2)));
+	const int64_t limit = yk_max(MIN_POSITIONS, yk_min(MAX_SUMS / g->m, g->n / (MANY / 2)));
 	const int64_t apart = yk_ceil_div(w->width, VL) * VL;
 	struct grid s = { .rows = 1, .planes = g->n / (w->width * w->height) };
 
@@ -34,7 +36,7 @@ static struct grid grid_of(const struct yk_gemm *g)
 		s.rows = yk_min(w->height, yk_max(1, limit / s.pitch));
 		s.rows = yk_ceil_div(w->height, yk_ceil_div(w->height, s.rows));
 	} else {
-		s.columns = s.pitch = limit / VL * VL;
+		s.columns = s.pitch = even(w->width, limit / VL * VL, VL);
 	}
 	s.down = yk_ceil_div(w->height, s.rows);
 	s.across = yk_ceil_div(w->width, s.columns);
@@ -52,7 +54,7 @@ static int64_t window_items(const struct yk_gemm *g)
 static int64_t vectors_of(const struct grid *s, int64_t rows, int64_t columns)
 {
 	return s->joined ? yk_ceil_div((rows - 1) * s->pitch + columns, VL) :
-			   rows * (s->pitch / VL);
+			   rows * yk_ceil_div(columns, VL);
 }
 
 // True if few of the sums are computed in vain and packing would be a notable cost.
@@ -60,7 +62,8 @@ static bool prefers_windows_in_place(const struct yk_gemm *g)
 {
 	const struct yk_windows *w = g->win;
 
-	if (LANES || w->along || !w->padded || g->m > WINDOW_ROWS)
+	if (LANES || w->along || !w->padded || g->m > WINDOW_ROWS ||
+	    w->width * w->height < MIN_PLANE)
 		return false;
 	const struct grid s = grid_of(g);
 	return 4 * vectors_of(&s, s.rows, s.columns) * VL <= 5 * s.rows * s.columns;
@@ -147,8 +150,8 @@ static void pack_groups(T *to, const struct yk_gemm *g, const T *a, int64_t rows
 }
 
 // Where the vectors of a tile begin, from vector v of an item on; the last one is repeated.
-static void places(const struct grid *s, int64_t row_step, int64_t v, int64_t vectors, int nv,
-		   int64_t *from)
+static void vector_offsets(const struct grid *s, int64_t row_step, int64_t v, int64_t vectors,
+			   int nv, int64_t *from)
 {
 	const int64_t each = s->pitch / VL;
 
@@ -186,7 +189,7 @@ static void windows_item(void *arg, int64_t item)
 	for (int64_t l = 0, k; l < g->k; l += k) {
 		k = yk_min(g->blocking.kc, g->k - l);
 		for (int64_t v = 0; v < vectors; v += nv) {
-			places(&s, w->row_step, v, vectors, nv, from);
+			vector_offsets(&s, w->row_step, v, vectors, nv, from);
 			for (int64_t i = 0; i < groups; i++)
 				windows_of[each - 1](k, r.at + (i * g->k + l) * each, image,
 						     w->at + l, from, sums + i * each * ld + v * VL,

@@ -12,8 +12,9 @@ static inline void yk_take_second(void *to, const void *from, int64_t n)
 {
 	typedef uint32_t eight __attribute__((vector_size(32), aligned(4), may_alias));
 	typedef uint32_t four __attribute__((vector_size(16), aligned(4), may_alias));
-	uint32_t *y = to;
-	const uint32_t *x = from;
+	typedef uint32_t one __attribute__((may_alias));
+	one *y = to;
+	const one *x = from;
 	int64_t i = 0;
 
 	for (; i + 8 <= n; i += 8)
