@@ -3,8 +3,8 @@
 // running maximum and sum (Milakov and Gimelshein 2018; Dao 2023). Reference: kern_attention.c of
 // the CPU backend. Groups: one tile of queries of one head; 16 STACK queries per warp.
 // With STAGES 1 a block's values are copied to local memory while its scores are computed, and the
-// next block's keys while the values are multiplied. With more, keys and values of the next STAGES
-// - 1 blocks are copied meanwhile, and a block costs one barrier; without DROPOUT only.
+// next block's keys while the values are multiplied. With more, keys and values of the next blocks,
+// STAGES - 1 of them, are copied meanwhile, and a block costs one barrier; without DROPOUT only.
 #include "attention_blocks.cl"
 
 #ifndef STAGES

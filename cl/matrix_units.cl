@@ -7,7 +7,7 @@
 #if MATRIX == 3 ? CUDA_ARCH >= 700 : MATRIX >= 5 ? CUDA_ARCH >= 750 : CUDA_ARCH >= 800
 #define MATRIX_UNITS
 #endif
-#elif defined MATRIX && defined __AMDGCN__
+#elif defined MATRIX && defined __AMDGCN__ && defined __cplusplus // not in OpenCL C
 #if MATRIX != 1 && \
 	(defined __gfx90a__ || defined __gfx940__ || defined __gfx942__ || defined __gfx950__)
 #define MATRIX_UNITS

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests the layouts of small matrices in the registers of a warp: the functions of cl/prologue_cuda.h for each kind of matrix
+// Tests the layouts of small matrices in the registers of a warp: the functions of cl/matrix_units.cl for each kind of matrix
 // unit against the description in cl/matrix.cl. matrix_layout.sh compiles it for the host, without the instructions.
 #include <cmath>
 #include <cstdio>
@@ -64,6 +64,9 @@ static void load_matrices(unsigned *to, const void *at, bool exchanged)
 // Sums are whole numbers here, and stay so as elements of 16 bits.
 #define MATRIX_PAIR(to, low, high) ((to) = (unsigned)(low) | (unsigned)(high) << 16)
 #include TEXT
+#if defined HAS_UNITS && !defined MATRIX_UNITS
+#error "cl/matrix_units.cl lacks this kind of unit"
+#endif
 
 enum { N = 16, WIDE = 48 };
 

@@ -17,9 +17,13 @@ holds()
 {
 	turn=$((turn + 1))
 	[ -n "${YOKE_TEST_LONG:-}" ] || [ $((turn % 5)) -eq 0 ] || return 0
-	cat "$cl/prologue_cuda.h" "$cl/half.cl" "$cl/matrix.cl" | grep -v '^#include' >"$text.h"
+	cat "$cl/prologue_cuda.h" "$cl/half.cl" "$cl/matrix_units.cl" "$cl/matrix.cl" | grep -v '^#include' >"$text.h"
+	case $1 in
+	*__CUDA_ARCH__* | *__AMDGCN__*) units=-DHAS_UNITS ;;
+	*) units= ;;
+	esac
 	# shellcheck disable=SC2086
-	verdict "$1" "$(clang++ -w $1 -DSEED="${YOKE_TEST_SEED:-1}" -DTEXT="\"$text.h\"" -o "$text" \
+	verdict "$1" "$(clang++ -w $1 $units -DSEED="${YOKE_TEST_SEED:-1}" -DTEXT="\"$text.h\"" -o "$text" \
 		"${srcdir:-.}/tests/matrix_layout.cc" 2>&1 && "$text" | head -n 20)"
 }
 

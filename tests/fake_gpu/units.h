@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Models of the instructions of sm_80 that cl/prologue_cuda.h uses: cp.async, ldmatrix, mma.sync
-// and conversions of pairs, as the PTX ISA 9.0 defines them (9.7.9.25, 9.7.15). It shares nothing
-// with the kernels. A copy may happen at any time between its issue and the wait for it. By turns
-// of blocks all happen at once, all as late as possible, or each at some barrier in between, so
-// that a missing wait or barrier, or another use of the destination, gives wrong results. Items may
-// wait for their own copies only.
+// Models of the instructions of sm_80 that cl/prologue_cuda.h and cl/matrix_units.cl use: cp.async,
+// ldmatrix, mma.sync and conversions of pairs, as the PTX ISA 9.0 defines them (9.7.9.25, 9.7.15).
+// It shares nothing with the kernels. A copy may happen at any time between its issue and the wait
+// for it. By turns of blocks all happen at once, all as late as possible, or each at some barrier
+// in between, so that a missing wait or barrier, or another use of the destination, gives wrong
+// results. Items may wait for their own copies only.
 
 extern "C" long write(int file, const void *from, unsigned long bytes);
 
