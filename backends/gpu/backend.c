@@ -186,7 +186,7 @@ int yoke_plugin_init(uint32_t core_abi, const struct yoke_host *host,
 	yk_gpu_host = host;
 	yk_gpu_profile(); // called for its side effect: declares the setting
 	if (yk_gpu_driver.dialect == YOKE_DIALECT_CUDA) { // likewise
-		yk_gpu_tf32_wanted();
+		yk_gpu_tf32_enabled();
 		yk_gpu_wgmma_enabled();
 	}
 	if (yk_gpu_driver.start)

@@ -64,7 +64,7 @@ extern const struct yk_gpu_variant yk_gpu_contract_direct, yk_gpu_contract_rows,
 	yk_gpu_contract_packed, yk_gpu_contract_stages, yk_gpu_contract_matrix,
 	yk_gpu_contract_wgmma, yk_gpu_contract_blocks, yk_gpu_contract_tiled;
 // True if f32 products may use tf32; declares the setting `matmul`.
-bool yk_gpu_tf32_wanted(void);
+bool yk_gpu_tf32_enabled(void);
 // True if attention is to use warp groups where it can; declares the setting `attention`.
 bool yk_gpu_wgmma_enabled(void);
 

@@ -332,7 +332,7 @@ const struct yk_gpu_variant yk_gpu_contract_blocks = { blocks_takes, blocks_reco
 
 // ---- with them ----
 
-bool yk_gpu_tf32_wanted(void)
+bool yk_gpu_tf32_enabled(void)
 {
 	static const struct yoke_setting matmul = {
 		sizeof matmul, "matmul", "string", "f32",

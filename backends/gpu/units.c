@@ -108,7 +108,7 @@ static bool offered(const struct yk_gpu_device *d, int dtype)
 	if (!d->warp)
 		return false;
 	if (dtype == yoke_f32)
-		return d->tf32 && yk_gpu_tf32_wanted();
+		return d->tf32 && yk_gpu_tf32_enabled();
 	return (dtype == yoke_f16 || dtype == yoke_bf16 || yk_gpu_byte(dtype)) &&
 	       d->info.products >> dtype & 1;
 }

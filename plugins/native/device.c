@@ -223,7 +223,7 @@ void yk_native_refresh(struct yk_gpu_device *device, struct yoke_device_info *in
 	size_t unused = 0, all = 0;
 
 	// here rather than in probe, which would fix the setting `matmul`
-	if (device->tf32 && yk_gpu_tf32_wanted())
+	if (device->tf32 && yk_gpu_tf32_enabled())
 		info->flags |= YOKE_DEVICE_TF32;
 	// only if already open: opening the device would cost more than the information is worth
 	if (__atomic_load_n(&d->open, __ATOMIC_ACQUIRE) && !yk_native_code(V_USE(d)) &&

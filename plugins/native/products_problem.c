@@ -81,7 +81,7 @@ static bool fill(const struct yk_gpu_device *d, const struct yk_gpu_contract *c,
 		return false;
 	p->dtype = c->dtype;
 	p->to = c->map && !p->apart ? c->op->out[0].dtype : c->to;
-	p->tf32 = c->dtype == yoke_f32 && d->tf32 && yk_gpu_tf32_wanted();
+	p->tf32 = c->dtype == yoke_f32 && d->tf32 && yk_gpu_tf32_enabled();
 	p->then = p->apart ? YK_THEN_NOTHING : then;
 	p->m = s->m;
 	p->n = s->n;
@@ -108,7 +108,7 @@ enum {
 
 bool yk_native_products_pay(const struct yk_gpu_device *d, int dtype)
 {
-	const bool tf32 = dtype == yoke_f32 && d->tf32 && yk_gpu_tf32_wanted();
+	const bool tf32 = dtype == yoke_f32 && d->tf32 && yk_gpu_tf32_enabled();
 
 	return usage_of() != NEVER && (dtype == yoke_f16 || dtype == yoke_bf16 || tf32);
 }

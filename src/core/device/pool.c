@@ -512,7 +512,7 @@ struct yk_pool *yk_pool_new(struct yk_device *d, int kind)
 		return NULL;
 	}
 	if (kind == YOKE_SEGMENT_DEVICE && !d->real)
-		yk_pool_record_enabled(p);
+		yk_pool_record_begin(p);
 	return p;
 }
 

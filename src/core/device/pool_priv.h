@@ -50,7 +50,7 @@ static inline void yk_pool_note(struct yk_pool *p, int kind, const struct yk_chu
 
 // By settings: starts a history if requested; after a failed allocation writes it to the requested
 // file.
-void yk_pool_record_enabled(struct yk_pool *);
+void yk_pool_record_begin(struct yk_pool *);
 void yk_pool_failed(struct yk_pool *);
 
 // Adds a free chunk to its tree, or removes it; the chunk stays free.

@@ -208,7 +208,7 @@ int yk_pool_snapshot(struct yk_pool *p, const char *path, const char *why)
 
 // ---- settings ----
 
-void yk_pool_record_enabled(struct yk_pool *p)
+void yk_pool_record_begin(struct yk_pool *p)
 {
 	if (!yk_param_bool(&history_setting))
 		return;

@@ -383,7 +383,7 @@ void yk_profiler_go(const struct yoke_context *, uint32_t base, uint32_t *at, ui
 // ---- wait.c ----
 
 // The setting YOKE_SYNC; EINVAL: an unknown value.
-int yk_sync_enabled(enum yk_sync *);
+int yk_sync_setting(enum yk_sync *);
 // Around each wait of the host for a device: counted, and with YOKE_SYNC=warn logged once per call
 // site.  why: a word such as "read".  begin returns the value that end takes.
 uint64_t yk_wait_begin(void);

@@ -240,7 +240,7 @@ static yoke_context *context_new(struct yk_device *device, bool dry)
 	ctx->warn.max_unscoped = (uint64_t)yk_param_int(&graph_handles);
 	ctx->mode.eager = yk_param_bool(&eager_setting);
 	ctx->observe.traced = yk_param_bool(&trace_setting);
-	if (yk_sync_enabled(&ctx->observe.sync) < 0)
+	if (yk_sync_setting(&ctx->observe.sync) < 0)
 		goto fail;
 	if (yk_path_get(&ctx->scopes.paths, 0, "") == YK_NIL) {
 		yk_fail(YOKE_ENOMEM, "no memory for a context");

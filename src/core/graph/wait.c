@@ -16,7 +16,7 @@ YK_PARAM(sync_setting, "sync", YK_STRING, "0",
 	 "1: wait after every step, so that an error appears at its cause; warn: log each call "
 		"site where the host waits for a device");
 
-int yk_sync_enabled(enum yk_sync *to)
+int yk_sync_setting(enum yk_sync *to)
 {
 	static const char *const word[][4] = {
 		[YK_SYNC_NO] = { "0", "no", "off", "false" },

@@ -73,8 +73,7 @@ static void grad_fft(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_id
 	gin[0] = transform(g, gout[0], &f);
 }
 
-// ---- decomposition: products with the matrix of a short transform, from which longer ones are
-// made ----
+// ---- decomposition: products with the matrix of a short transform, which longer ones use ----
 
 enum { DIRECT = 32 }; // the longest transform that is a product
 

@@ -57,7 +57,7 @@ struct yk_planner *yk_planner_of(struct yoke_context *ctx)
 		yk_fail(YOKE_ENOMEM, "no memory to plan");
 		return NULL;
 	}
-	if (yk_check_enabled(&pl->check.nan) < 0) {
+	if (yk_check_setting(&pl->check.nan) < 0) {
 		free(pl->cache.bucket);
 		free(pl);
 		return NULL;

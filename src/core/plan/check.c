@@ -23,7 +23,7 @@
 YK_PARAM(check, "check", YK_STRING, "",
 	 "nan: copy every result to the host and report the op that produces the first infinity or NaN");
 
-int yk_check_enabled(bool *nan)
+int yk_check_setting(bool *nan)
 {
 	const char *what = yk_param_str(&check);
 	*nan = !strcmp(what, "nan");

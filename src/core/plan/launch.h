@@ -27,7 +27,7 @@ uint64_t yk_scalar_bits(const struct yk_planner *, uint32_t index);
 // ---- results (check.c) ----
 
 // EINVAL: YOKE_CHECK has an unknown value.
-int yk_check_enabled(bool *nan);
+int yk_check_setting(bool *nan);
 // Checks a finished step: ERANGE if its results have NaN although its operands have none, or
 // infinities although its operands are finite.
 int yk_check_step(struct yk_planner *, const struct yk_plan *, const struct yk_step *,

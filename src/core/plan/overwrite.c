@@ -11,6 +11,8 @@
 
 YK_PARAM(donate, "donate", YK_BOOL, "1", "write over operands that are read for the last time",
 	 .debug = true);
+
+// Lists the step's views by the value that owns their bytes.
 static void link_views(struct yk_placement *l, uint32_t s)
 {
 	const struct yk_step *step = &l->p->step[s];
@@ -60,8 +62,8 @@ static bool may_share(const struct yk_step *s, uint32_t in, uint32_t out)
 		return false;
 	if (s->op.code == YOKE_OP_MAP || s->op.code == YOKE_OP_MOVE)
 		return true;
-	if (s->op.code == YOKE_OP_CONTRACT) // an epilogue works element by element, the product
-					    // does not
+	// an epilogue works element by element, the product does not
+	if (s->op.code == YOKE_OP_CONTRACT)
 		return in - s->op.nout >= 2;
 	const struct yk_op_def *row = yk_op_def(s->opcode);
 	const uint32_t list = s->op.list, operand = in - s->op.nout;

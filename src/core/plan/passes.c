@@ -213,7 +213,7 @@ static struct yk_plan *make_fit(struct yk_planner *pl, struct yk_savings min,
 struct yk_plan *yk_plan_make(struct yk_planner *pl)
 {
 	enum yk_recompute mode;
-	if (yk_recompute_enabled(&mode) < 0)
+	if (yk_recompute_setting(&mode) < 0)
 		return NULL;
 	if (yk_grow(&pl->attempt.large, &pl->attempt.large_cap, pl->marks.nodes + 1,
 		    sizeof *pl->attempt.large) < 0) {

@@ -49,7 +49,7 @@ void yk_plan_print(const struct yk_work *, const struct yk_plan *);
 
 enum yk_recompute { YK_RECOMPUTE_NONE, YK_RECOMPUTE_BLOCK, YK_RECOMPUTE_AUTO };
 // EINVAL: the setting "recompute" has no such value.
-int yk_recompute_enabled(enum yk_recompute *);
+int yk_recompute_setting(enum yk_recompute *);
 bool yk_fuse_enabled(void); // the setting "fuse"
 extern const char yk_spilled[]; // the cause of copies that yk_spill makes
 // Records the nodes of a group as computed by the steps from `first` on (yk_emit).

@@ -411,7 +411,7 @@ int yk_recompute(struct yk_work *w)
 	return err;
 }
 
-int yk_recompute_enabled(enum yk_recompute *to)
+int yk_recompute_setting(enum yk_recompute *to)
 {
 	const char *text = yk_param_str(&recompute);
 	const char *const words[] = { "none", "block", "auto" };
