@@ -44,7 +44,7 @@ int main(int argc, char **argv)
 		.size = sizeof lines, .name = "lines", .chunk = BATCH,
 		.count = BATCH * (STEPS + TESTS), .fields = 2, .field = fields, .read = draw };
 	yoke_loader *batches = yoke_loader_new(yoke_dataset_new(&lines), "batch=64 workers=1");
-	yoke_tensor *p[16], *g[16], *in[2], *out;
+	yoke_tensor *p[16], *g[16], *in[2] = { 0 }, *out;
 	const char *names[16];
 	const int n = yoke_module_parameters(net, 16, p, names);
 	yoke_optim *o = yoke_optim_new("adamw", "lr=3e-3");

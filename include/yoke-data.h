@@ -240,8 +240,8 @@ struct yoke_position {
 //                at most N times per epoch
 //   epochs=0     ends after this many epochs; 0: never
 //   split=1      splits a batch into this many micro-batches with the same number of rows: in calls
-//                below that take n tensors, arrays or dims, micro-batch k of field f is [f * split
-//                + k], and n is the number of fields times split
+//                below that take n tensors, arrays or dims, micro-batch k of field f is
+//                [f * split + k], and n is the number of fields times split
 //   part=0 parts=0  returns only `parts` micro-batches from number `part` on, 0: all following
 //                ones, for callers that distribute a batch over devices; in the description of
 //                calls, parts then takes the place of split.  Order and position are those of whole

@@ -115,14 +115,14 @@ YOKE_API yoke_tensor *yoke_kron(yoke_tensor *a, yoke_tensor *b);
 
 // n tensors of one shape and dtype along a new axis at that position of the result.
 YOKE_API yoke_tensor *yoke_stack(int n, yoke_tensor *const *x, int axis);
-// Views of n consecutive intervals of an axis, whose sizes add up to its size (ESHAPE), to to[0 ..
-// n - 1]. After an error all are NULL.
+// Views of n consecutive intervals of an axis, whose sizes add up to its size (ESHAPE), to
+// to[0 .. n - 1].  After an error all are NULL.
 YOKE_API int yoke_split(yoke_tensor *x, int axis, int n, const int64_t *sizes, yoke_tensor **to);
 // Views of at most n intervals of an axis, all but the last one of ceil(size / n) elements.
 // Returns their number; the other to[i] are NULL.
 YOKE_API int yoke_chunk(yoke_tensor *x, int axis, int n, yoke_tensor **to);
-// Views of n vectors, each broadcast along its axis k of a grid [N_0 .. N_(n-1)], to to[0 .. n -
-// 1].
+// Views of n vectors, each broadcast along its axis k of a grid [N_0 .. N_(n-1)], to
+// to[0 .. n - 1].
 YOKE_API int yoke_meshgrid(int n, yoke_tensor *const *x, yoke_tensor **to);
 // x [..,N,M] with 0 above (tril) or below (triu) diagonal k, which is the k-th above the main one.
 YOKE_API yoke_tensor *yoke_tril(yoke_tensor *x, int64_t k);
@@ -158,8 +158,8 @@ YOKE_API yoke_tensor *yoke_tile(yoke_tensor *x, int rank, const int64_t *times);
 
 // Waits for a count and returns it.  ERANGE, with the count, if it exceeds the capacity.
 YOKE_API int64_t yoke_counted(yoke_tensor *count, int64_t capacity);
-// The indices of the elements that are not 0 (or true), in row-major order: i64 [rank of
-// x,capacity], row k those of axis k; -1 beyond their number.
+// The indices of the elements that are not 0 (or true), in row-major order: i64
+// [rank of x,capacity], row k those of axis k; -1 beyond their number.
 YOKE_API yoke_tensor *yoke_nonzero(yoke_tensor *x, int64_t capacity, yoke_tensor **count);
 // The elements of x where the mask (bool) is true, in row-major order: [capacity]; 0 beyond their
 // number. x and mask broadcast.

@@ -237,8 +237,8 @@ struct yoke_nn_recurrent_options {
 	int64_t proj; // LSTM: elements that states are projected to, below units; 0: no projection
 };
 // x [T,B,in], lengths, h0, c0 -> y [T,B,units], h, c, as yoke_recurrent; 1 to 4 inputs, which after
-// x may be YOKE_NONE, and 1 to 3 results.  States are [layers,B,units], or of both directions [2
-// layers,B,units]: layer 0, its reverse, layer 1, ... Parameters weight_ih_l0, weight_hh_l0,
+// x may be YOKE_NONE, and 1 to 3 results.  States are [layers,B,units], or of both directions
+// [2 layers,B,units]: layer 0, its reverse, layer 1, ... Parameters weight_ih_l0, weight_hh_l0,
 // bias_ih_l0, bias_hh_l0, those of the reverse with _reverse, then of layer 1, ...: all
 // U(-1/sqrt(units), 1/sqrt(units)).  With proj each bias_hh is followed by weight_hr, y and h have
 // `proj` elements for `units`.
