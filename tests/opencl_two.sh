@@ -88,7 +88,7 @@ for try in 1 2 3 4 5; do
 	[ "$(not_ahead)" ] || break
 done
 verdict "batches go up beside the steps before theirs, try $try" "$(not_ahead)"
-verdict "a thread that reads has a lane" "$(grep -q '"data worker 1"' traced/trace.json && grep -q '"read data"' traced/trace.json ||
+verdict "a thread that reads has a lane" "$(grep -q '"data worker [01]"' traced/trace.json && grep -q '"read data"' traced/trace.json ||
 	head -n 8 traced/trace.json)"
 YOKE_DEVICE=opencl:2 "$yoke" info >out 2>&1
 verdict "there is no third" "$(grep -q "none is chosen: device 'opencl:2' cannot be used" out || cat out)"
