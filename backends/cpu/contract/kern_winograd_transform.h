@@ -53,7 +53,8 @@ FLAT void transform_output(const vec *m, vec *to)
 	to[0] = m[0] + (s + S);
 	to[1] = FMA(all(PLUS_A), d, PLUS_B * D);
 	to[2] = FMA(all(2), s, 0.5f * S);
-	to[3] = FMA(all(2 * PLUS_A), d, FMA(all(PLUS_B / 2), D, m[5]));
+	const vec last = FMA(all(PLUS_B / 2), D, m[5]);
+	to[3] = FMA(all(2 * PLUS_A), d, last);
 }
 
 // Four cotangents of outputs: the transpose of transform_output.
@@ -78,7 +79,8 @@ FLAT void transform_gradient(const vec *u, vec *to)
 
 	to[0] = u[0] + (s + S);
 	to[1] = d + D;
-	to[2] = FMA(all(2), s, FMA(all(0.5f), S, u[5]));
+	const vec last = FMA(all(0.5f), S, u[5]);
+	to[2] = FMA(all(2), s, last);
 }
 
 // Transforms both axes of a (from, from) matrix of vectors to a (to, to) one. Vectors of the first
