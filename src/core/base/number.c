@@ -178,7 +178,7 @@ const char *yk_counted(char to[64], long long n, const char *noun)
 	else if (last == 'y' && !strchr("aeiou", before))
 		snprintf(to, 64, "%lld %.*sies", n, (int)(length - 1), noun);
 	else if (last == 's' || last == 'x' || (last == 'h' && (before == 'c' || before == 's')))
-		snprintf(to, 64, "%lld %ses", n, noun);
+		snprintf(to, 64, "%lld %.40ses", n, noun);
 	else
 		snprintf(to, 64, "%lld %ss", n, noun);
 	return to;
