@@ -408,11 +408,14 @@ static void gradient_item(void *arg, int64_t item)
 			*of_y = job->y + place(y, job->tiles, o, p, 0);
 		const int64_t lda = block_width(y, o);
 		for (int64_t t = 0; t < job->tiles; t += CHAIN)
-			for (int64_t i = 0; i < outputs; i += rows)
+			for (int64_t i = 0; i < outputs; i += rows) {
+				const int some = (int)yk_min(rows, outputs - i);
+				const int64_t deep = yk_min(CHAIN, job->tiles - t);
 				ISA(yk_gemm_f32_across)
-		((int)yk_min(rows, outputs - i), width, yk_min(CHAIN, job->tiles - t),
-		 of_y + t * lda + i, lda, of_x + t * width, width, sums + (p * outputs + i) * width,
-		 width, t || !job->first, NULL, 0);
+				(some, width, deep, of_y + t * lda + i, lda, of_x + t * width,
+				 width, sums + (p * outputs + i) * width, width,
+				 t || !job->first, NULL, 0);
+			}
 	}
 	if (!w->keeps)
 		finish_taps(job, sums, o, outputs, c, width);
