@@ -338,7 +338,6 @@ static void block_dots(const struct yk_gemm *g, struct yk_blocking *c);
 #endif
 #ifndef PAIRS
 static bool prefers_windows_in_place(const struct yk_gemm *g);
-static void block_windows(const struct yk_gemm *g, struct yk_blocking *c);
 #endif
 
 static struct yk_blocking blocking(const struct yk_gemm *g)
@@ -355,7 +354,8 @@ static struct yk_blocking blocking(const struct yk_gemm *g)
 		block_in_place(g, &c);
 	} else if (g->win && prefers_windows_in_place(g)) {
 		c.mode = WINDOWS_IN_PLACE;
-		block_windows(g, &c);
+		c.mb = g->m;
+		c.nb = g->n; // which grid_of divides
 	} else if (g->batches == 1 && (g->win ? prefers_windows(g) : prefers_copying(g))) {
 		c.mode = COPYING;
 		block_copying(g, &c);

@@ -69,14 +69,6 @@ static bool prefers_windows_in_place(const struct yk_gemm *g)
 	return 4 * vectors_of(&s, s.rows, s.columns) * VL <= 5 * s.rows * s.columns;
 }
 
-static void block_windows(const struct yk_gemm *g, struct yk_blocking *c)
-{
-	const struct grid s = grid_of(g);
-
-	c->mb = g->m;
-	c->nb = s.rows * s.columns;
-}
-
 // c (rows, nv vectors) = or (add) += a [k][rows] times rows of b: vector j of row l is at
 // b + at[l] + from[j].
 FLAT void multiply_windows(const int rows, const int nv, int64_t k, const T *a, const T *b,
@@ -173,7 +165,7 @@ static void windows_item(void *arg, int64_t item)
 	const int64_t rows = yk_min(s.rows, w->height - row);
 	const int64_t columns = yk_min(s.columns, w->width - x);
 	const int64_t each = group_rows(g->m), groups = yk_ceil_div(g->m, each);
-	const int nv = (int)yk_min(MR * NV / each, MAX_VECTORS);
+	const int nv = (int)VECTORS(each);
 	const int64_t vectors = vectors_of(&s, rows, columns);
 	const int64_t ld = yk_ceil_div(vectors, nv) * nv * VL;
 	struct scratch r;
