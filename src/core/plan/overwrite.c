@@ -174,7 +174,6 @@ static bool may_overwrite(const struct yk_work *w)
 	return yk_param_bool(&donate) && !w->ctx->planner->check.nan;
 }
 
-// Lets roots reuse the blocks of their variables' old versions.
 void yk_donate_leaves(struct yk_placement *l)
 {
 	struct yk_work *w = l->w;
@@ -264,7 +263,6 @@ static void relink(struct yk_placement *l, uint32_t s, uint32_t v, uint32_t to)
 	l->next[last] = after;
 }
 
-// Lets results overwrite operands in the arena that die with the step.
 void yk_share_arena(struct yk_placement *l)
 {
 	struct yk_plan *p = l->p;
