@@ -496,7 +496,7 @@ static int grid(struct bench *b)
 	};
 	FILE *json = b->json ? yk_json_only() : NULL;
 	int e = b->json && !json ? YOKE_EIO : 0;
-	printf("%s, %s; copy %.2f GB/s; medians of %s%d rounds behind %d, in microseconds; 12 bytes an element\n",
+	printf("%s, %s; copy %.2f GB/s; medians of %s%d rounds after %d of warm-up, in microseconds; 12 bytes per element\n",
 	       b->device->id, b->device->info.name, 1e-9 * b->limits.copy,
 	       b->each > 0 ? "up to " : "", (int)b->rounds, (int)b->warm);
 	if (b->cgtsv)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What matrix.cl defines, by instructions of matrix units, for processors and dtypes that have
+// The functions of matrix.cl by instructions of matrix units, for processors and dtypes that have
 // them: NVIDIA's from sm_70 on, AMD's MFMA and WMMA. CUDA C++ and HIP; MATRIX_UNITS: defined here.
 #include "prologue.h"
 

@@ -228,7 +228,7 @@ static void out_of_range(void)
 	yoke_scalar_set(at, 8);
 	yoke_assign_at(var, &at, v);
 	expect(yoke_eval(0, NULL), YOKE_ERANGE, "slice_update_at", "8",
-	       "an assignment behind the end");
+	       "an assignment after the end");
 	yoke_scalar_set(at, 1);
 	ok(!yoke_read(var, got, sizeof got) && got[0] == 0 && got[1] == 20 && got[4] == 23 &&
 		   got[5] == 5,

@@ -185,18 +185,18 @@ static void test_fold(void)
 							yoke_nn_batch_norm(5, 1e-5, 0.1) }),
 	       4, (int64_t[]){ 2, 3, 6, 5 },
 	       "0.weight 0.bias 3.weight 3.bias 3.running_mean 3.running_var ",
-	       "a batch norm behind a convolution");
+	       "a batch norm after a convolution");
 	const struct yoke_conv_options two = { .size = sizeof two, .groups = 2 };
 	folded(yoke_nn_sequential(
 		       2, (yoke_module *[]){ yoke_nn_conv_transposed(2, 4, 6, kernel, &two, 1),
 					     yoke_nn_batch_norm(6, 1e-5, 0.1) }),
 	       4, (int64_t[]){ 2, 4, 5, 4 }, "0.weight 0.bias ",
-	       "a batch norm behind a transposed convolution");
+	       "a batch norm after a transposed convolution");
 	folded(yoke_nn_sequential(3, (yoke_module *[]){ yoke_nn_layer_norm(6, 1e-5),
 							yoke_nn_linear(6, 4, 0),
 							yoke_nn_batch_norm(4, 1e-5, 0.1) }),
 	       2, (int64_t[]){ 5, 6 }, "1.weight 1.bias ",
-	       "a layer norm before, a batch norm behind a linear layer");
+	       "a layer norm before, a batch norm after a linear layer");
 	folded(yoke_nn_block(&(struct yoke_nn_attention_options){
 		       .size = sizeof(struct yoke_nn_attention_options),
 		       .width = 8,

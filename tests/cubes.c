@@ -433,7 +433,7 @@ static const struct {
 	  "all",
 	  3,
 	  { 0 } },
-	{ "a comma behind the last",
+	{ "a comma after the last",
 	  "ENVI\n" SIZES "wavelength = {1, 2, 3,}\nbbl = {1,0,1, }\n",
 	  "good",
 	  2,

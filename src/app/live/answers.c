@@ -58,8 +58,9 @@ static bool is_outdated(const struct yk_live_run *r, const struct yk_view *v)
 	       v->lines != r->findings_lines;
 }
 
-// What doctor finds now. Reading all records again takes time, so that a run is examined when its
-// state changes, and otherwise at most every PATIENCE seconds, and less often if it takes long.
+// The problems that `yoke doctor` finds in a run. Reading its records takes time, so a run is
+// examined when its state changes, and otherwise at most every PATIENCE seconds, or less often if it
+// takes long.
 static const json_t *findings(struct yk_live_state *l, int i)
 {
 	struct yk_live_run *r = &l->run[i];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What SentencePiece does around its models: tables from the pieces, normalization, joining of
-// tokens.
+// SentencePiece apart from its models: tables of the pieces, normalization of text, and joining of
+// tokens to text.
 #include "config.h"
 
 #include <math.h>
