@@ -59,8 +59,8 @@ static bool is_outdated(const struct yk_live_run *r, const struct yk_view *v)
 }
 
 // The problems that `yoke doctor` finds in a run. Reading its records takes time, so a run is
-// examined when its state changes, and otherwise at most every PATIENCE seconds, or less often if it
-// takes long.
+// examined when its state changes, and otherwise at most every PATIENCE seconds, or less often if
+// it takes long.
 static const json_t *findings(struct yk_live_state *l, int i)
 {
 	struct yk_live_run *r = &l->run[i];
