@@ -38,7 +38,7 @@ lost()
 		sed -n 's/.*"step":\([0-9]*\),"loss".*/\1/p' lost/metrics.jsonl >a
 		seq 8 | diff a -)"
 }
-lost "a launch fails behind a checkpoint" 2 YOKE_FAULT_RUN=$behind
+lost "a launch fails after a checkpoint" 2 YOKE_FAULT_RUN=$behind
 verdict "it resumes from that checkpoint" "$(cat lost.out lost.err | grep -q '^resumed from lost at step 3$' || cat lost.out lost.err)"
 lost "before there is one" 2 YOKE_FAULT_RUN=$before
 lost "it is told late, and parameters are shared out" 2 YOKE_FAULT_LATE=$behind zero=2
