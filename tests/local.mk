@@ -46,6 +46,7 @@ test_programs = \
 	tests/align.t \
 	tests/arrange.t \
 	tests/map_rows.t \
+	tests/short_sums.t \
 	tests/amx.t \
 	tests/assign.t \
 	tests/at.t \
@@ -349,6 +350,7 @@ amx_emulated = $(bf16_kernels) backends/cpu/contract/kern_contract_amx.c \
 tests_align_t_SOURCES = tests/align.c
 tests_arrange_t_SOURCES = tests/arrange.c tests/slope.h
 tests_map_rows_t_SOURCES = tests/map_rows.c
+tests_short_sums_t_SOURCES = tests/short_sums.c
 tests_amx_t_SOURCES = tests/amx.c $(amx_emulated)
 tests_amx_t_CPPFLAGS = $(AM_CPPFLAGS) -DYK_ISA=base -DYK_LEVEL=amx_emulated -DYK_AMX \
 	-include $(srcdir)/tests/amx_emulated.h

@@ -45,6 +45,8 @@ struct job {
 	struct yk_acc *partial; // [segments][K*C]; NULL: one segment
 	int64_t units, each;    // units: K * segments * tiles; each: units per work item
 	atomic_bool no_memory;
+	bool few; // an output has few elements: `windows` computes their sums
+	struct yk_reduce_windows windows;
 };
 
 // ---- shape ----
@@ -347,8 +349,14 @@ static void *prepare(const struct yoke_op *op, uint32_t impl)
 		return j;
 	ISA(yk_prog_init)(&j->prog, j + 1, op, s->perm, 0);
 	if (j->prog.nstep == 1 && j->prog.step[0].kind == YK_STEP_INPUT && !j->cast &&
-	    !yk_is_half(s->value) && j->prog.in[j->prog.step[0].input].linear)
-		j->plain = j->prog.step[0].input;
+	    !yk_is_half(s->value)) {
+		const int input = j->prog.step[0].input;
+		j->few = s->kind == YOKE_REDUCE_SUM && s->value == yoke_f32 && j->dense &&
+			 op->out[0].dtype == yoke_f32 && !j->prog.in[input].scalar &&
+			 ISA(yk_reduce_windows_init)(&j->windows, op, &op->in[input]);
+		if (j->prog.in[input].linear || j->few)
+			j->plain = input;
+	}
 	j->even = j->prog.rank == 1 ||
 		  (j->prog.rank == 2 && j->prog.row == (s->C > 1 ? s->C : s->N));
 	j->units = s->K * s->segments * s->tiles;
@@ -376,6 +384,10 @@ static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
 	}
 	ISA(yk_prog_bind)(&j->prog, op->map, NULL, op->in, 0);
 	j->values = j->plain < 0 ? NULL : j->prog.in[j->plain].base;
+	if (j->few) {
+		ISA(yk_reduce_windows_run)(&j->windows, yk_ptr(j->out), yk_ptr(&op->in[j->plain]));
+		return 0;
+	}
 	atomic_init(&j->no_memory, false);
 	j->partial = s->segments > 1 ? yk_ptr(&op->workspace) : NULL;
 	yk_team_run(divide_up(j->units, j->each), item, j);

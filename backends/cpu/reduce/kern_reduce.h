@@ -53,6 +53,23 @@ enum { YK_SEGMENT = 1 << 14 };
 // Converts an accumulator's result to an element of dtype.
 void ISA(yk_reduce_put)(char *to, int dtype, int kind, const struct yk_acc *);
 
+// Max elements per sum of kern_reduce_windows.c.
+enum { YK_REDUCE_WINDOW = 64 };
+
+// The sums of up to YK_REDUCE_WINDOW elements of an f32 operand: outputs [rows.., cols].
+struct yk_reduce_windows {
+	int count;                       // elements per sum
+	int64_t offset[YK_REDUCE_WINDOW]; // of each, from the first one of its sum
+	int64_t rows, cols, stride;      // stride: between the elements of neighbouring columns
+	int rank;                        // axes of rows
+	int64_t dims[YOKE_MAX_RANK], strides[YOKE_MAX_RANK];
+};
+
+// False if the sums of x are better computed by kern_reduce.c. attr of op: those of REDUCE.
+bool ISA(yk_reduce_windows_init)(struct yk_reduce_windows *, const struct yoke_op *op,
+				 const struct yoke_view *x);
+void ISA(yk_reduce_windows_run)(const struct yk_reduce_windows *, float *to, const float *from);
+
 extern const struct yk_reducer ISA(yk_reduce_f32), ISA(yk_reduce_f64), ISA(yk_reduce_i64);
 
 #endif
