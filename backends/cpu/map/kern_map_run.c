@@ -167,6 +167,43 @@ static bool at_tile(const struct yk_prog *p, const int64_t *at, int64_t left)
 	return first;
 }
 
+// Loads n tiles of 4-byte elements: element k of tile i is from[i * step + offset[k]].  False: a
+// vector of the instruction set cannot hold the elements of two tiles, or cannot be permuted.
+static bool permute_tiles(void *to, const void *from, int64_t n, int64_t tile, int64_t step,
+			  const int64_t *offset)
+{
+#if defined __AVX2__
+	const float *x = from;
+	float *y = to;
+	int64_t max = 0, many = VF / tile; // tiles per vector
+	vi pick;
+
+	for (int64_t k = 0; k < tile; k++) {
+		if (offset[k] < 0)
+			return false;
+		max = yk_max(max, offset[k]);
+	}
+	if (step > 0 && max < VF)
+		many = yk_min(many, (VF - 1 - max) / step + 1);
+	if (step < 0 || max >= VF || many < 2)
+		return false;
+	for (int64_t l = 0; l < VF; l++)
+		pick[l] = l < many * tile ? (int32_t)(l / tile * step + offset[l % tile]) : 0;
+	for (; n > 0; n -= many, x += many * step, y += many * tile) {
+		many = yk_min(many, n);
+		const vf v = vf_pick(vf_load_n(x, (many - 1) * step + max + 1), pick);
+		if (n * tile >= VF)
+			vf_store(y, v);
+		else
+			vf_store_n(y, v, many * tile);
+	}
+	return true;
+#else
+	(void)to, (void)from, (void)n, (void)tile, (void)step, (void)offset;
+	return false;
+#endif
+}
+
 // Loads tiles from index `at` on, element by element for all of them; returns the number of tiles
 // along their axis in `left` elements.
 static int64_t load_tiles(const struct yk_prog *p, const struct yk_operand *o, const int64_t *at,
@@ -174,21 +211,40 @@ static int64_t load_tiles(const struct yk_prog *p, const struct yk_operand *o, c
 {
 	const char *from = o->base + row_offset(p, o, at) * o->size;
 	const int axis = p->tile_axis;
-	int64_t n = left / p->tile, index[YOKE_MAX_RANK] = { 0 }, offset = 0;
+	const int64_t n = yk_min(left / p->tile, p->dims[axis] - at[axis]), step = o->strides[axis];
+	int64_t index[YOKE_MAX_RANK] = { 0 }, offset[YK_MAX_TILE], next = 0;
 
-	n = n < p->dims[axis] - at[axis] ? n : p->dims[axis] - at[axis];
 	for (int64_t k = 0; k < p->tile; k++) {
-		yk_plane(o->size, to + k * o->size, from + offset * o->size, n, 1, p->tile, 1,
-			 o->strides[axis], 0);
+		offset[k] = next;
 		for (int d = p->rank - 1; d > axis; d--) {
-			offset += o->strides[d];
+			next += o->strides[d];
 			if (++index[d] < p->dims[d])
 				break;
-			offset -= p->dims[d] * o->strides[d];
+			next -= p->dims[d] * o->strides[d];
 			index[d] = 0;
 		}
 	}
+	if (o->size == 4 && permute_tiles(to, from, n, p->tile, step, offset))
+		return n;
+	for (int64_t k = 0; k < p->tile; k++)
+		yk_plane(o->size, to + k * o->size, from + offset[k] * o->size, n, 1, p->tile, 1,
+			 step, 0);
 	return n;
+}
+
+// Loads short rows, `step` apart, of elements that are `stride` apart.
+static void load_rows(const struct yk_prog *p, size_t size, char *to, const char *from,
+		      int64_t rows, int64_t step, int64_t stride)
+{
+	int64_t offset[YK_SHORT_ROW];
+
+	if (size == 4 && p->row < YK_SHORT_ROW) {
+		for (int64_t k = 0; k < p->row; k++)
+			offset[k] = k * stride;
+		if (permute_tiles(to, from, rows, p->row, step, offset))
+			return;
+	}
+	yk_plane(size, to, from, rows, p->row, p->row, 1, step, stride);
 }
 
 static void load(const struct yk_prog *p, const struct yk_operand *o, const struct strip *s,
@@ -211,7 +267,7 @@ static void load(const struct yk_prog *p, const struct yk_operand *o, const stru
 		int64_t rows = col || half ? 1 : even_rows(p, at, left);
 		if (rows > 1) {
 			m = rows * p->row;
-			yk_plane(reg, to, from, rows, p->row, p->row, 1, row_step(p, o), stride);
+			load_rows(p, reg, to, from, rows, row_step(p, o), stride);
 		} else {
 			rows = 1;
 			m = left < p->row - col ? left : p->row - col;
