@@ -13,7 +13,8 @@ enum {
 	PER_ITEM = 1 << 14, // elements of a work item
 	RANGES = 16,        // max ranges of SPARSE_X along its axis
 	LONG = 16,          // min elements after the axis for which it is divided
-	CHANNELS = 8        // leading indices of a group that read an entry together
+	CHANNELS = 8,       // leading indices of a group that read an entry together
+	TAPS = 4            // entries that they read at a time
 };
 
 struct job {
@@ -184,6 +185,25 @@ static int check(struct job *j)
 			y[c] = sum; \
 		} \
 	} \
+	/* adds entries m .. m + taps - 1 of a row to the sums of CHANNELS leading indices xs \
+	   apart; columns are step apart */ \
+	static inline __attribute__((always_inline)) void name##_taps( \
+		T *sum, const T *x, const I *idx, const T *w, int64_t xs, int64_t step, \
+		int64_t m, int taps) \
+	{ \
+		const T *from[TAPS]; \
+		T by[TAPS]; \
+		for (int t = 0; t < taps; t++) { \
+			from[t] = x + (int64_t)idx[m + t] * step; \
+			by[t] = w ? w[m + t] : 1; \
+		} \
+		for (int64_t c = 0; c < CHANNELS; c++) { \
+			T v = sum[c]; \
+			for (int t = 0; t < taps; t++) \
+				v += by[t] * from[t][c * xs]; \
+			sum[c] = v; \
+		} \
+	} \
 	/* rows i .. end - 1 of one element each, for CHANNELS leading indices xs and ys apart */ \
 	static void name##_channels(const struct job *j, const T *x, const I *idx, const T *w, \
 				    T *y, int64_t i, int64_t end) \
@@ -191,13 +211,20 @@ static int check(struct job *j)
 		const int64_t xs = j->x->strides[1], ys = j->y->strides[1], \
 			      step = j->x->strides[2], to = j->y->strides[2]; \
 		for (; i < end; i++) { \
+			const int64_t last = (i + 1) * j->taps; \
 			T sum[CHANNELS] = { 0 }; \
-			for (int64_t m = i * j->taps; m < (i + 1) * j->taps; m++) { \
-				const T *from = x + (int64_t)idx[m] * step, by = w ? w[m] : 1; \
-				if (idx[m] < 0) \
+			for (int64_t m = i * j->taps; m < last;) { \
+				I signs = m + TAPS <= last ? 0 : -1; \
+				for (int t = 0; t < TAPS && signs >= 0; t++) \
+					signs |= idx[m + t]; \
+				if (signs >= 0) { \
+					name##_taps(sum, x, idx, w, xs, step, m, TAPS); \
+					m += TAPS; \
 					continue; \
-				for (int c = 0; c < CHANNELS; c++) \
-					sum[c] += by * from[c * xs]; \
+				} \
+				if (idx[m] >= 0) \
+					name##_taps(sum, x, idx, w, xs, step, m, 1); \
+				m++; \
 			} \
 			for (int c = 0; c < CHANNELS; c++) \
 				y[i * to + c * ys] = sum[c]; \
