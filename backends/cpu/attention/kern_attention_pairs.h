@@ -100,7 +100,7 @@ enum { PAIR_ROWS = 8 }; // divides UNIT
 YK_INLINE vf vf_dot(vf sum, P y, vf x)
 {
 #if defined __AVX512F__
-	return (vf)_mm512_dpbf16_ps((__m512)sum, (__m512bh)_mm512_set1_epi32((int)y), (__m512bh)x);
+	return (vf)_mm512_dpbf16_ps((__m512)sum, yk_pair_in_all(y), (__m512bh)x);
 #elif defined YK_SVE
 	__asm__("bfdot %0.s, %1.h, %2.h" : "+w"(sum) : "w"(vi_splat((int32_t)y)), "w"(x));
 	return sum;

@@ -91,11 +91,11 @@ FLAT void multiply_tile(const int rows, const int nv, int64_t depth, const P *a,
 		}
 #pragma GCC unroll 32
 		for (int i = 0; i < rows; i++) {
-			__m512i y = _mm512_set1_epi32((int)a[i]);
+			const __m512bh y = yk_pair_in_all(a[i]);
 #pragma GCC unroll 32
 			for (int j = 0; j < nv; j++)
 				sum[i * nv + j] = _mm512_dpbf16_ps(
-					sum[i * nv + j], (__m512bh)y, (__m512bh)x[j]);
+					sum[i * nv + j], y, (__m512bh)x[j]);
 		}
 	}
 #pragma GCC unroll 32

@@ -41,7 +41,7 @@ FLAT void join(const int rows, const int units, int64_t k, const P *a, const uin
 		}
 #pragma GCC unroll 12
 		for (int i = 0; i < rows; i++) {
-			__m512bh y = (__m512bh)_mm512_set1_epi32((int)a[i]);
+			const __m512bh y = yk_pair_in_all(a[i]);
 #pragma GCC unroll 4
 			for (int j = 0; j < 2 * units; j++)
 				sum[i * units * 2 + j] = _mm512_dpbf16_ps(

@@ -31,6 +31,19 @@ __attribute__((always_inline)) static inline void yk_join32(uint32_t *to, uint32
 #endif
 }
 
+#ifdef __AVX512BF16__
+// The pair in all lanes.
+__attribute__((always_inline)) static inline __m512bh yk_pair_in_all(uint32_t pair)
+{
+	__m512i all = _mm512_set1_epi32((int)pair);
+#if defined __clang__ && __clang_major__ == 16
+	// clang 16 crashes where it sees a cast of equal elements to bf16
+	__asm__("" : "+v"(all));
+#endif
+	return (__m512bh)all;
+}
+#endif
+
 // to[p][i] = from[i][p]; rows are ldt and ldf bytes apart, at any address
 __attribute__((always_inline)) static inline void yk_transpose16(void *to, int64_t ldt,
 								 const void *from, int64_t ldf)
