@@ -11,9 +11,7 @@
 
 #include "../cpu.h"
 
-enum { YK_STRIP = 1024, YK_BLOCK = 64 };
-// A row of fewer elements may be part of a tile, which has at most so many.
-enum { YK_SHORT_ROW = 8, YK_MAX_TILE = 16 };
+enum { YK_STRIP = 1024, YK_BLOCK = 64, YK_MAX_TILE = 16 }; // elements
 
 struct yk_link; // kern_map_chain.h
 

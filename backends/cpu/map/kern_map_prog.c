@@ -8,6 +8,7 @@
 #include "kern_map.h"
 
 enum { OPERANDS = YOKE_MAP_MAX_INPUTS + YOKE_MAP_MAX_OUTPUTS + 1 };
+enum { SHORT_ROW = 8 }; // a row of fewer elements may be part of a tile
 
 // Registers are spaced one cache line more than their size apart, so that they do not all start at
 // the same set of L1.
@@ -117,7 +118,7 @@ static void operands_init(struct yk_prog *p, const struct yoke_op *op, const int
 	classify(p, &p->index);
 	p->index.uniform = false;
 	p->row = p->dims[p->rank - 1];
-	p->tile = p->row < YK_SHORT_ROW ? 1 : 0;
+	p->tile = p->row < SHORT_ROW ? 1 : 0;
 	for (p->tile_axis = p->rank - 1; p->tile && p->tile_axis > 0; p->tile_axis--) {
 		if (p->tile * p->dims[p->tile_axis] > YK_MAX_TILE)
 			break;

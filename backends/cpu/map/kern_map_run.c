@@ -167,43 +167,6 @@ static bool at_tile(const struct yk_prog *p, const int64_t *at, int64_t left)
 	return first;
 }
 
-// Loads n tiles of 4-byte elements: element k of tile i is from[i * step + offset[k]].  False: a
-// vector of the instruction set cannot hold the elements of two tiles, or cannot be permuted.
-static bool permute_tiles(void *to, const void *from, int64_t n, int64_t tile, int64_t step,
-			  const int64_t *offset)
-{
-#if defined __AVX2__
-	const float *x = from;
-	float *y = to;
-	int64_t max = 0, many = VF / tile; // tiles per vector
-	vi pick;
-
-	for (int64_t k = 0; k < tile; k++) {
-		if (offset[k] < 0)
-			return false;
-		max = yk_max(max, offset[k]);
-	}
-	if (step > 0 && max < VF)
-		many = yk_min(many, (VF - 1 - max) / step + 1);
-	if (step < 0 || max >= VF || many < 2)
-		return false;
-	for (int64_t l = 0; l < VF; l++)
-		pick[l] = l < many * tile ? (int32_t)(l / tile * step + offset[l % tile]) : 0;
-	for (; n > 0; n -= many, x += many * step, y += many * tile) {
-		many = yk_min(many, n);
-		const vf v = vf_pick(vf_load_n(x, (many - 1) * step + max + 1), pick);
-		if (n * tile >= VF)
-			vf_store(y, v);
-		else
-			vf_store_n(y, v, many * tile);
-	}
-	return true;
-#else
-	(void)to, (void)from, (void)n, (void)tile, (void)step, (void)offset;
-	return false;
-#endif
-}
-
 // Loads tiles from index `at` on, element by element for all of them; returns the number of tiles
 // along their axis in `left` elements.
 static int64_t load_tiles(const struct yk_prog *p, const struct yk_operand *o, const int64_t *at,
@@ -224,27 +187,12 @@ static int64_t load_tiles(const struct yk_prog *p, const struct yk_operand *o, c
 			index[d] = 0;
 		}
 	}
-	if (o->size == 4 && permute_tiles(to, from, n, p->tile, step, offset))
+	if (o->size == 4 && yk_plane_permuted(to, from, n, p->tile, step, offset))
 		return n;
 	for (int64_t k = 0; k < p->tile; k++)
 		yk_plane(o->size, to + k * o->size, from + offset[k] * o->size, n, 1, p->tile, 1,
 			 step, 0);
 	return n;
-}
-
-// Loads short rows, `step` apart, of elements that are `stride` apart.
-static void load_rows(const struct yk_prog *p, size_t size, char *to, const char *from,
-		      int64_t rows, int64_t step, int64_t stride)
-{
-	int64_t offset[YK_SHORT_ROW];
-
-	if (size == 4 && p->row < YK_SHORT_ROW) {
-		for (int64_t k = 0; k < p->row; k++)
-			offset[k] = k * stride;
-		if (permute_tiles(to, from, rows, p->row, step, offset))
-			return;
-	}
-	yk_plane(size, to, from, rows, p->row, p->row, 1, step, stride);
 }
 
 static void load(const struct yk_prog *p, const struct yk_operand *o, const struct strip *s,
@@ -267,7 +215,7 @@ static void load(const struct yk_prog *p, const struct yk_operand *o, const stru
 		int64_t rows = col || half ? 1 : even_rows(p, at, left);
 		if (rows > 1) {
 			m = rows * p->row;
-			load_rows(p, reg, to, from, rows, row_step(p, o), stride);
+			yk_plane(reg, to, from, rows, p->row, p->row, 1, row_step(p, o), stride);
 		} else {
 			rows = 1;
 			m = left < p->row - col ? left : p->row - col;

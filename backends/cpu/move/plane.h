@@ -10,6 +10,45 @@
 #include "../vector/second.h"
 #include "../vector/vec.h"
 
+// Copies n rows of 4-byte elements to dense ones: element k of a row is from[offset[k]], k < na, and
+// the next row's is `step` further.  False: a vector of the instruction set cannot hold the elements
+// of two rows, or cannot be permuted.
+static inline bool yk_plane_permuted(void *to, const void *from, int64_t n, int64_t na,
+				     int64_t step, const int64_t *offset)
+{
+#if defined __AVX2__
+	const float *x = from;
+	float *y = to;
+	int64_t last = 0, rows = VF / na; // per vector
+	vi at;
+
+	for (int64_t k = 0; k < na; k++) {
+		if (offset[k] < 0 || offset[k] >= VF)
+			return false;
+		last = offset[k] > last ? offset[k] : last;
+	}
+	while (rows > 1 && (rows - 1) * step + last >= VF)
+		rows--;
+	if (step < 0 || rows < 2)
+		return false;
+	for (int64_t l = 0; l < VF; l++)
+		at[l] = l < rows * na ? (int32_t)(l / na * step + offset[l % na]) : 0;
+	for (; n > 0; n -= rows, x += rows * step, y += rows * na) {
+		rows = rows < n ? rows : n;
+		const vf v = vf_pick(vf_load_n(x, (rows - 1) * step + last + 1), at);
+		// the next vector overwrites the lanes after these rows
+		if (n * na >= VF)
+			vf_store(y, v);
+		else
+			vf_store_n(y, v, rows * na);
+	}
+	return true;
+#else
+	(void)to, (void)from, (void)n, (void)na, (void)step, (void)offset;
+	return false;
+#endif
+}
+
 enum {
 	YK_PLANE_SHORT = 8,  // rows that are copied column by column
 	YK_PLANE_BLOCK = 512 // of so many rows at a time, which stay in L1
@@ -56,6 +95,14 @@ YK_PLANE(yk_plane_64, uint64_t)
 static inline void yk_plane(size_t size, void *y, const void *x, int64_t nb, int64_t na,
 			    int64_t to_b, int64_t to_a, int64_t from_b, int64_t from_a)
 {
+	int64_t offset[YK_PLANE_SHORT];
+
+	if (size == 4 && na > 1 && na < YK_PLANE_SHORT && to_a == 1 && to_b == na) {
+		for (int64_t k = 0; k < na; k++)
+			offset[k] = k * from_a;
+		if (yk_plane_permuted(y, x, nb, na, from_b, offset))
+			return;
+	}
 	switch (size) {
 	case 1: yk_plane_8(y, x, nb, na, to_b, to_a, from_b, from_a); break;
 	case 2: yk_plane_16(y, x, nb, na, to_b, to_a, from_b, from_a); break;
