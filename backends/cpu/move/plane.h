@@ -10,9 +10,9 @@
 #include "../vector/second.h"
 #include "../vector/vec.h"
 
-// Copies n rows of 4-byte elements to dense ones: element k of a row is from[offset[k]], k < na, and
-// the next row's is `step` further.  False: a vector of the instruction set cannot hold the elements
-// of two rows, or cannot be permuted.
+// Copies n rows of 4-byte elements to dense ones: element k of a row is from[offset[k]], k < na,
+// and the next row's is `step` further. False: a vector of the instruction set cannot hold the
+// elements of two rows, or cannot be permuted.
 static inline bool yk_plane_permuted(void *to, const void *from, int64_t n, int64_t na,
 				     int64_t step, const int64_t *offset)
 {
