@@ -20,7 +20,7 @@ static inline bool yk_plane_permuted(void *to, const void *from, int64_t n, int6
 	const float *x = from;
 	float *y = to;
 	int64_t last = 0, rows = VF / na; // per vector
-	vi at;
+	vi at = { 0 };
 
 	for (int64_t k = 0; k < na; k++) {
 		if (offset[k] < 0 || offset[k] >= VF)
@@ -31,8 +31,9 @@ static inline bool yk_plane_permuted(void *to, const void *from, int64_t n, int6
 		rows--;
 	if (step < 0 || rows < 2)
 		return false;
-	for (int64_t l = 0; l < VF; l++)
-		at[l] = l < rows * na ? (int32_t)(l / na * step + offset[l % na]) : 0;
+	for (int64_t r = 0; r < rows; r++)
+		for (int64_t k = 0; k < na; k++)
+			at[r * na + k] = (int32_t)(r * step + offset[k]);
 	for (; n > 0; n -= rows, x += rows * step, y += rows * na) {
 		rows = rows < n ? rows : n;
 		const vf v = vf_pick(vf_load_n(x, (rows - 1) * step + last + 1), at);
