@@ -214,6 +214,7 @@ static int check(struct job *j)
 			const int64_t last = (i + 1) * j->taps; \
 			T sum[CHANNELS] = { 0 }; \
 			for (int64_t m = i * j->taps; m < last;) { \
+				/* below 0: fewer than TAPS are left, or one of them is skipped */ \
 				I signs = m + TAPS <= last ? 0 : -1; \
 				for (int t = 0; t < TAPS && signs >= 0; t++) \
 					signs |= idx[m + t]; \

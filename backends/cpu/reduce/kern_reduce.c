@@ -6,6 +6,7 @@
 // reduced one. C = 1: each output reduces a run of N elements. Otherwise columns: rows of C
 // elements are accumulated. N is divided into segments by shape alone; with several segments, each
 // writes its accumulators to the workspace, and a second pass merges them in order.
+// kern_reduce_windows.c computes sums of few elements of an operand.
 #include "config.h"
 
 #include <stdatomic.h>
@@ -40,7 +41,8 @@ struct job {
 	const struct yoke_view *out;
 	bool dense;
 	bool even;         // strips of a run or tile are equally spaced
-	int plain; // the dense input that is used directly as values; -1: the program does more
+	// the input that is used directly as values, dense unless `few`; -1: the program does more
+	int plain;
 	const char *values;     // its address, or NULL
 	struct yk_acc *partial; // [segments][K*C]; NULL: one segment
 	int64_t units, each;    // units: K * segments * tiles; each: units per work item
@@ -385,7 +387,7 @@ static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
 	ISA(yk_prog_bind)(&j->prog, op->map, NULL, op->in, 0);
 	j->values = j->plain < 0 ? NULL : j->prog.in[j->plain].base;
 	if (j->few) {
-		ISA(yk_reduce_windows_run)(&j->windows, yk_ptr(j->out), yk_ptr(&op->in[j->plain]));
+		ISA(yk_reduce_windows_run)(&j->windows, yk_ptr(j->out), (const float *)j->values);
 		return 0;
 	}
 	atomic_init(&j->no_memory, false);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // REDUCE of up to YK_REDUCE_WINDOW f32 elements each to their sums, such as windows of mean pools.
 // The outputs along the last kept axis are computed side by side from elements that are read in
-// place; every output adds its elements in their order.
+// place; every output adds its elements in their order, DEPTH at a time.
 #include "config.h"
 
 #include <string.h>
@@ -73,12 +73,12 @@ bool ISA(yk_reduce_windows_init)(struct yk_reduce_windows *w, const struct yoke_
 
 // ---- sums of the windows at x, x + stride, .. ----
 
-// Loads the elements at x, x + stride, ..; the lanes after `lanes` stay 0.
+// Loads the elements at x, x + stride, ..; the lanes after `lanes` are 0. All lanes: stride 1 or 2.
 YK_INLINE void load(eight *v, const float *x, int lanes, int64_t stride)
 {
 	eight next;
 
-	if (lanes < 8 || stride > 2) {
+	if (lanes < 8) {
 		*v = (eight){ 0 };
 		for (int i = 0; i < lanes; i++)
 			(*v)[i] = x[i * stride];

@@ -127,18 +127,6 @@ static inline vf vf_load_n(const float *p, int64_t n)
 #endif
 }
 
-#if defined __AVX2__
-// Lane i is lane at[i] of v, which is in [0, VF).
-static inline vf vf_pick(vf v, vi at)
-{
-#if defined __AVX512F__
-	return (vf)_mm512_permutexvar_ps((__m512i)at, (__m512)v);
-#else
-	return (vf)_mm256_permutevar8x32_ps((__m256)v, (__m256i)at);
-#endif
-}
-#endif
-
 static inline void vf_store_n(float *p, vf v, int64_t n)
 {
 #if defined __AVX512F__
@@ -150,6 +138,18 @@ static inline void vf_store_n(float *p, vf v, int64_t n)
 		p[i] = v[i];
 #endif
 }
+
+#if defined __AVX2__
+// Lane i is lane at[i] of v, which is in [0, VF).
+static inline vf vf_pick(vf v, vi at)
+{
+#if defined __AVX512F__
+	return (vf)_mm512_permutexvar_ps((__m512i)at, (__m512)v);
+#else
+	return (vf)_mm256_permutevar8x32_ps((__m256)v, (__m256i)at);
+#endif
+}
+#endif
 
 // Loads the first n lanes, or all if n >= VF.
 static inline vf vf_get(const float *p, int64_t n)
