@@ -167,6 +167,7 @@ static void test_interpolation(const char *how)
 struct grid {
 	int axes, mode, padding, align;
 	int64_t image[3], to[3];
+	int64_t channels;
 };
 
 static double mirror(double x, double lo, double hi)
@@ -210,7 +211,7 @@ static void at_axis(const struct grid *g, double p, int64_t n, double *w)
 	}
 }
 
-// Two images of two channels at the positions.  back: NULL, or the gradient by x of the products
+// Two images at the positions.  back: NULL, or the gradient by x of the products
 // with cot.
 static void samples(const struct grid *g, const double *x, const double *at, double *y,
 		    const double *cot, double *back)
@@ -220,9 +221,9 @@ static void samples(const struct grid *g, const double *x, const double *at, dou
 	for (int64_t i = 0; i < 2 * out; i++) {
 		for (int d = 0; d < g->axes; d++) // the first component belongs to the last axis
 			at_axis(g, at[i * g->axes + g->axes - 1 - d], g->image[d], w[d]);
-		for (int64_t c = 0; c < 2; c++) {
-			const int64_t plane = (i / out * 2 + c) * in,
-				      to = (i / out * 2 + c) * out + i % out;
+		for (int64_t c = 0; c < g->channels; c++) {
+			const int64_t at_channel = i / out * g->channels + c,
+				      plane = at_channel * in, to = at_channel * out + i % out;
 			y[to] = 0;
 			for (int64_t j = 0; j < in; j++) {
 				double by = 1;
@@ -239,7 +240,7 @@ static void samples(const struct grid *g, const double *x, const double *at, dou
 static bool sampled(const struct grid *g, int dtype, bool differentiate)
 {
 	static double x[MAX], at[MAX], y[MAX], cot[MAX], back[MAX], dgrid[MAX], hi[MAX], lo[MAX];
-	int64_t dx[5] = { 2, 2 }, dg[5] = { 2 }, dy[5] = { 2, 2 };
+	int64_t dx[5] = { 2, g->channels }, dg[5] = { 2 }, dy[5] = { 2, g->channels };
 	char what[160];
 	for (int i = 0; i < g->axes; i++) {
 		dx[2 + i] = g->image[i];
@@ -291,11 +292,16 @@ static void test_samples(const char *how)
 					    (mode == YOKE_CUBIC && axes == 3))
 						continue;
 					struct grid g = { axes,  mode,        padding,
-							  align, { 5, 4, 3 }, { 3, 5, 2 } };
+							  align, { 5, 4, 3 }, { 3, 5, 2 }, 2 };
 					good = sampled(&g, yoke_f64, mode != YOKE_NEAREST) && good;
 					g.image[0] = 1;
 					good = sampled(&g, yoke_f32, false) && good;
 				}
+	// so many channels and positions that kernels may transpose the image
+	for (int mode = YOKE_LINEAR; mode <= YOKE_CUBIC; mode++) {
+		const struct grid g = { 2, mode, YOKE_PADDING_ZEROS, 0, { 9, 7 }, { 13, 6 }, 19 };
+		good = sampled(&g, yoke_f32, false) && good;
+	}
 	ok(good, "grid_sample and its gradients by the image and the grid, %s", how);
 	const double nan[] = { NAN, 0, 0, 0 }, x[] = { 1, 2, 3, 4 }, want[] = { 0, 2.5 };
 	yoke_scope *s = yoke_scope_begin("NaN");

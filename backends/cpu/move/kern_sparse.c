@@ -4,17 +4,20 @@
 // each result has one owner that sums in the order of the entries.
 #include "config.h"
 
+#include <limits.h>
 #include <math.h>
 
 #include "kern_gather.h"
+#include "sparse_lanes.h"
 #include "../vector/vec.h"
 
 enum {
 	PER_ITEM = 1 << 14, // elements of a work item
 	RANGES = 16,        // max ranges of SPARSE_X along its axis
 	LONG = 16,          // min elements after the axis for which it is divided
-	CHANNELS = 8,       // leading indices of a group that read an entry together
-	TAPS = 4            // entries that they read at a time
+	CHANNELS = SPARSE_LANES,  // leading indices of a group that read an entry together
+	TAPS = 4,           // entries that they read at a time
+	TRANSPOSED = 8      // min entries of a work item per column that it transposes
 };
 
 struct job {
@@ -27,6 +30,7 @@ struct job {
 	bool max, skips; // skips: some entries are left out
 	int64_t blocks, each; // per leading index: work items, and rows or columns of each
 	int64_t together;     // leading indices per work item: CHANNELS or 1
+	bool lanes;           // by sparse_lanes
 };
 
 static bool is_kind(const struct yoke_view *v, int dtype, int rank)
@@ -375,6 +379,23 @@ static void sum_item(void *arg, int64_t item)
 		      m = entries_of(j, group);
 	const int64_t many = first + j->together < j->before ? j->together : j->before - first,
 		      lead = group * j->before + first;
+	void *scratch = j->lanes && many == CHANNELS ?
+				yk_team_scratch(sparse_lanes_size(j->columns)) :
+				NULL;
+	if (scratch) {
+		sparse_lanes(&(struct sparse_lanes){
+				     .x = (const float *)yk_ptr(j->x) + lead_of(j, j->x, lead),
+				     .xs = j->x->strides[1],
+				     .columns = j->columns,
+				     .idx = (const int32_t *)yk_ptr(j->idx) + m + i * j->taps,
+				     .w = (const float *)yk_ptr(j->w) + m + i * j->taps,
+				     .taps = j->taps,
+				     .y = (float *)yk_ptr(j->y) + lead_of(j, j->y, lead) + i,
+				     .ys = j->y->strides[1],
+				     .rows = end - i },
+			     scratch);
+		return;
+	}
 #define SUMS(T, I, name) \
 	do { \
 		const I *idx = (const I *)yk_ptr(j->idx) + m; \
@@ -427,6 +448,16 @@ static void dot_item(void *arg, int64_t item)
 #undef DOTS
 }
 
+// True if sparse_lanes computes groups of channels: f32, and so many entries that transposing the
+// columns pays.
+static bool takes_lanes(const struct job *j)
+{
+	return j->together == CHANNELS && j->w && j->x->dtype == yoke_f32 &&
+	       j->idx->dtype == yoke_i32 && j->x->strides[2] == 1 && j->y->strides[2] == 1 &&
+	       j->columns <= SPARSE_COLUMNS && j->entries >= j->columns &&
+	       j->y->strides[1] <= INT_MAX / 4;
+}
+
 // Divides `n` rows or columns of `size` elements into blocks.
 static void divide(struct job *j, int64_t n, int64_t size)
 {
@@ -446,7 +477,12 @@ static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
 	if (op->code == YOKE_OP_SPARSE) {
 		j.together =
 			j.after == 1 && j.taps > 1 && !j.max && j.before >= CHANNELS ? CHANNELS : 1;
+		j.lanes = takes_lanes(&j);
 		divide(&j, j.rows, mean * j.after * j.together);
+		if (j.lanes && j.each * j.taps < TRANSPOSED * j.columns) {
+			j.each = TRANSPOSED * j.columns / j.taps;
+			j.blocks = (j.rows + j.each - 1) / j.each;
+		}
 		yk_team_run(j.groups * ((j.before + j.together - 1) / j.together) * j.blocks,
 			    sum_item, &j);
 	} else if (op->code == YOKE_OP_SPARSE_X) {
