@@ -331,16 +331,27 @@ static const struct strip *strip_of(int rows, int dtype)
 	return &strips[rows - 1];
 }
 
-// c (rows, n) = or += a b, with rows as in strip_of and b of dtype. tail: memory for k * VL
-// elements, in which the last columns of b are padded.
+// Pads the n columns of b, fewer than a vector: k rows of VL elements.
+static void pad_columns(int64_t n, int64_t k, int dtype, const char *b, int64_t ldb, T *to)
+{
+	const int size = bytes_of(dtype);
+
+	memset(to, 0, (size_t)k * VL * sizeof(T));
+	for (int64_t l = 0; l < k; l++)
+		for (int64_t q = 0; q < n; q++)
+			to[l * VL + q] = load_one(dtype, b + (l * ldb + q) * size);
+}
+
+// c (rows, n) = or += a b, with rows as in strip_of and b of dtype. padded: b by pad_columns, if
+// n < VL. The last vector of columns overlaps the one before it.
 static void multiply_strip(int rows, int64_t n, int64_t k, const T *a, int64_t am,
 			   int64_t ak, int dtype, const char *b, int64_t ldb, T *c,
-			   int64_t ldc, bool add, int64_t ahead, T *tail)
+			   int64_t ldc, bool add, int64_t ahead, const T *padded)
 {
 	const struct strip *s = strip_of(rows, dtype);
 	const int size = bytes_of(dtype);
 	T edge[MR * VL];
-	int64_t j = 0;
+	int64_t j = 0, last = 0;
 
 	for (; j + s->cols <= n; j += s->cols)
 		s->wide(k, a, am, ak, b + j * size, ldb, c + j, ldc, add, ahead);
@@ -348,15 +359,20 @@ static void multiply_strip(int rows, int64_t n, int64_t k, const T *a, int64_t a
 		s->narrow(k, a, am, ak, b + j * size, ldb, c + j, ldc, add, ahead);
 	if (j == n)
 		return;
-	memset(tail, 0, (size_t)k * VL * sizeof(T));
-	for (int64_t l = 0; l < k; l++)
-		for (int64_t q = 0; q < n - j; q++)
-			tail[l * VL + q] = load_one(dtype, b + (l * ldb + j + q) * size);
-	strips[rows - 1].narrow(k, a, am, ak, (const char *)tail, VL, edge, VL, false, 0);
+	if (n < VL) {
+		strips[rows - 1].narrow(k, a, am, ak, (const char *)padded, VL, edge, VL, false, 0);
+	} else {
+		last = n - VL;
+		s->narrow(k, a, am, ak, b + last * size, ldb, add ? edge : c + last,
+			  add ? VL : ldc, false, 0);
+		if (!add)
+			return;
+	}
 	for (int i = 0; i < rows; i++)
-		for (int64_t q = 0; q < n - j; q++) {
-			T *to = c + i * ldc + j + q;
-			*to = add ? *to + edge[i * VL + q] : edge[i * VL + q];
+		for (int64_t q = j; q < n; q++) {
+			T *to = c + i * ldc + q;
+			const T sum = edge[i * VL + q - last];
+			*to = add ? *to + sum : sum;
 		}
 }
 

@@ -115,26 +115,28 @@ static void strips_item(void *arg, int64_t item)
 	bool direct = sums_in_c(g);
 	int64_t step = yk_ceil_div(p.m, yk_ceil_div(p.m, MR)), ldc = direct ? g->cm : p.n;
 	int64_t am = g->am, ak = g->ak, depth = strip_depth(g, p.n);
-	int64_t tail = depth * VL, copied = native(g) ? 0 : p.m * g->k;
+	int64_t padded = p.n < VL ? depth * VL : 0, copied = native(g) ? 0 : p.m * g->k;
 	struct scratch r;
 	const T *a;
 	T *c;
 
-	if (!take_scratch(job, tail + copied + (direct ? 0 : p.m * p.n), &r))
+	if (!take_scratch(job, padded + copied + (direct ? 0 : p.m * p.n), &r))
 		return;
-	c = direct ? sums_at(g, p.c) : r.at + tail + copied;
+	c = direct ? sums_at(g, p.c) : r.at + padded + copied;
 	a = (const T *)p.a;
 	if (copied) {
-		a = rows_of_a(g, p.a, r.at + tail, &am);
+		a = rows_of_a(g, p.a, r.at + padded, &am);
 		ak = 1;
 	}
 	for (int64_t l = 0; l < g->k; l += depth) {
 		int64_t k = yk_min(depth, g->k - l), ahead = l + depth < g->k ? depth : 0;
+		const char *b = at(g, p.b, l, g->bk, 0, 0);
+		if (p.n < VL)
+			pad_columns(p.n, k, g->dtype, b, g->bk, r.at);
 		for (int64_t i = 0; i < p.m; i += step)
 			multiply_strip((int)yk_min(step, p.m - i), p.n, k,
 				       a + i * am + l * ak, am, ak, g->dtype,
-				       at(g, p.b, l, g->bk, 0, 0), g->bk, c + i * ldc,
-				       ldc, l > 0, ahead, r.at);
+				       b, g->bk, c + i * ldc, ldc, l > 0, ahead, r.at);
 	}
 	if (!direct)
 		finish(g, &r, c, ldc, p.c, p.j, p.m, p.n);
