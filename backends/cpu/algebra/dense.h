@@ -24,8 +24,9 @@ struct yk_dense {
 	void (*load)(const struct matrix *from, int64_t m, int64_t n, void *to, int64_t ld);
 	void (*store)(const struct matrix *to, int64_t m, int64_t n, const void *from, int64_t ld);
 	// Overwrites a [m,n] with L, whose unit diagonal is not stored, and U. perm [m] receives
-	// the row of a that each row of L U is. Returns the permutation's sign.
-	int (*lu)(int64_t m, int64_t n, void *a, int64_t ld, int64_t *perm);
+	// the row of a that each row of L U is. Returns the permutation's sign. memory: m UNIT
+	// elements.
+	int (*lu)(int64_t m, int64_t n, void *a, int64_t ld, void *memory, int64_t *perm);
 	// Overwrites x [n,k] with the solution of t y = x for the lower or upper triangle of t
 	// [n,n]; transposed: t' y = x. triangle: x is lower triangular and so is y, so only those
 	// elements are computed (lower and not transposed).

@@ -1,9 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products and triangular systems for the factorizations of dense.h, for one element type REAL.
 
+#define FLAT YK_INLINE
+#define CELL REAL
+#define CELL_ALIGN sizeof(REAL)
+#include "../contract/kern_contract_transpose.h"
+#undef CELL
+#undef CELL_ALIGN
+#undef FLAT
+
 // depth and columns of b that stay in L2; rows of a tile
 enum { DEEP = 128, STRIP = 512, MAX_ROWS = 16 };
 #define TEAM_WORK 2e5 // multiplications that occupy all threads
+
+typedef REAL unit_vec __attribute__((vector_size(UNIT * sizeof(REAL))));
 
 static void load(const struct matrix *from, int64_t m, int64_t n, void *to, int64_t ld)
 {
@@ -42,6 +52,21 @@ struct product {
 	bool add;
 };
 
+// Columns l .. of `rows` rows of a with the sign, each column contiguous.
+static void pack_rows(const struct product *p, int64_t i, int rows, int64_t l, int64_t deep,
+		      REAL *to)
+{
+	const REAL *a = p->a + i * p->rs + l * p->cs;
+	if (p->cs == 1)
+		pack_transposed(to, rows, (const char *)a, p->rs * (int64_t)sizeof *a, rows, deep);
+	else
+		for (int r = 0; r < rows; r++)
+			for (int64_t q = 0; q < deep; q++)
+				to[q * rows + r] = a[r * p->rs + q * p->cs];
+	for (int64_t q = 0; q < deep * rows && p->sign < 0; q++)
+		to[q] = -to[q];
+}
+
 static void product_rows(void *arg, int64_t item)
 {
 	const struct product *p = arg;
@@ -54,11 +79,7 @@ static void product_rows(void *arg, int64_t item)
 			const int64_t deep = yk_min(DEEP, p->k - l);
 			for (int64_t i = from; i < to; i += tile) {
 				const int rows = (int)yk_min(tile, to - i);
-				for (int r = 0; r < rows; r++)
-					for (int64_t q = 0; q < deep; q++)
-						pack[q * rows + r] =
-							p->sign *
-							p->a[(i + r) * p->rs + (l + q) * p->cs];
+				pack_rows(p, i, rows, l, deep, pack);
 				ACROSS(rows, cols, deep, pack, rows, p->b + l * p->ldb + strip,
 				       p->ldb, p->c + i * p->ldc + strip, p->ldc, p->add || l, NULL,
 				       0);

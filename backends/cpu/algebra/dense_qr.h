@@ -43,8 +43,6 @@ static REAL qr_reflect(REAL *a, int64_t ld, int64_t m, int64_t row)
 	return (beta - first) / beta;
 }
 
-typedef REAL qr_vec __attribute__((vector_size(UNIT * sizeof(REAL))));
-
 // Subtracts x w from rows `row` .. m - 1 of the panel, x being column j, and sums the products of
 // column j + 1 and all columns over the rows after the first one: what the next reflection needs,
 // in the same pass.
@@ -52,13 +50,13 @@ static inline __attribute__((always_inline)) void qr_pass(int64_t m, int64_t row
 							  int vectors, const REAL *w, REAL *a,
 							  int64_t ld, REAL *dots)
 {
-	qr_vec by[WIDE / UNIT], sum[WIDE / UNIT] = { 0 };
+	unit_vec by[WIDE / UNIT], sum[WIDE / UNIT] = { 0 };
 	memcpy(by, w, (size_t)vectors * sizeof *by);
 	for (int64_t i = row; i < m; i++) {
 		REAL *line = a + i * ld;
 		const REAL x = line[j], next = i > row ? line[j + 1] - x * w[j + 1] : 0;
 		for (int k = 0; k < vectors; k++) {
-			qr_vec v;
+			unit_vec v;
 			memcpy(&v, line + k * UNIT, sizeof v);
 			v -= x * by[k];
 			memcpy(line + k * UNIT, &v, sizeof v);

@@ -2,15 +2,19 @@
 // Dense matrices of f32: instantiates the factorizations of dense.h.
 #include "config.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
 #include "../contract/kern_contract.h"
 #include "dense.h"
+#include "../vector/shuffle.h"
+#include "../vector/vmath.h"
 
 #define REAL float
 #define ABS fabsf
 #define SQRT sqrtf
+#define SMALLEST FLT_MIN
 #define IS_WIDE 0
 #define ACROSS ISA(yk_gemm_f32_across)
 #define ACROSS_ROWS ISA(yk_gemm_f32_rows)

@@ -2,15 +2,19 @@
 // Dense matrices of f64: instantiates the factorizations of dense.h.
 #include "config.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
 #include "../contract/kern_contract.h"
 #include "dense.h"
+#include "../vector/shuffle.h"
+#include "../vector/vmath.h"
 
 #define REAL double
 #define ABS fabs
 #define SQRT sqrt
+#define SMALLEST DBL_MIN
 #define IS_WIDE 1
 #define ACROSS ISA(yk_gemm_f64_across)
 #define ACROSS_ROWS ISA(yk_gemm_f64_rows)

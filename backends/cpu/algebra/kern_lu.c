@@ -28,7 +28,7 @@ static size_t lu_bytes(const struct yoke_op *op)
 {
 	const struct yoke_view *a = &op->in[0];
 	return dense_align((size_t)rows_of(a) * sizeof(int64_t)) +
-	       (size_t)(rows_of(a) * dense_ld(columns_of(a))) * yk_esize(a->dtype);
+	       (size_t)(rows_of(a) * (dense_ld(columns_of(a)) + UNIT)) * yk_esize(a->dtype);
 }
 
 static void lu_one(struct dense_batch *b, int64_t index, void *memory)
@@ -37,9 +37,10 @@ static void lu_one(struct dense_batch *b, int64_t index, void *memory)
 	const int64_t m = rows_of(&op->in[0]), n = columns_of(&op->in[0]), ld = dense_ld(n);
 	const struct matrix from = matrix_of(&op->in[0], 2, index);
 	int64_t *perm = memory;
-	void *a = (char *)memory + dense_align((size_t)m * sizeof *perm);
+	char *a = (char *)memory + dense_align((size_t)m * sizeof *perm);
 	b->dense->load(&from, m, n, a, ld);
-	const int sign = b->dense->lu(m, n, a, ld, perm);
+	const int sign =
+		b->dense->lu(m, n, a, ld, a + (size_t)(m * ld) * b->dense->element, perm);
 	if (op->out[0].kind != YOKE_VIEW_NONE) {
 		const struct matrix to = matrix_of(&op->out[0], 2, index);
 		b->dense->store(&to, m, n, a, ld);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Transposes a block of a matrix while it is packed, 4 x 4 in registers. Included by
-// kern_contract_pack.h and kern_contract_pairs.h, which define CELL, the unit moved, and
-// CELL_ALIGN, its alignment in memory.
+// Transposes a block of a matrix, 4 x 4 in registers. Files that include it define CELL, the unit
+// moved, CELL_ALIGN, its alignment in memory, and FLAT, which functions begin with.
 
 typedef CELL four __attribute__((vector_size(4 * sizeof(CELL))));
 typedef CELL four_u
