@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products and triangular systems for the factorizations of dense.h, for one element type REAL.
 
-#define FLAT YK_INLINE
 #define CELL REAL
 #define CELL_ALIGN sizeof(REAL)
-#include "../contract/kern_contract_transpose.h"
-#undef CELL
-#undef CELL_ALIGN
-#undef FLAT
+#include "../vector/transpose.h"
 
 // depth and columns of b that stay in L2; rows of a tile
 enum { DEEP = 128, STRIP = 512, MAX_ROWS = 16 };

@@ -8,8 +8,6 @@
 
 #include "../contract/kern_contract.h"
 #include "dense.h"
-#include "../vector/shuffle.h"
-#include "../vector/vmath.h"
 
 #define REAL float
 #define ABS fabsf

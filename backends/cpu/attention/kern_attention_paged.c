@@ -14,8 +14,7 @@
 
 #define CELL float
 #define CELL_ALIGN 4
-#define FLAT YK_INLINE
-#include "../contract/kern_contract_transpose.h"
+#include "../vector/transpose.h"
 
 enum {
 	PAGE = 16,

@@ -7,7 +7,7 @@ enum { PACK_ROWS = 16 };
 
 #define CELL T
 #define CELL_ALIGN sizeof(T)
-#include "kern_contract_transpose.h"
+#include "../vector/transpose.h"
 
 #ifdef HALVES
 // Loads n elements of f16 or bf16, `stride` apart, as floats.

@@ -15,7 +15,7 @@ enum { PACK_ROWS = 32 };
 
 #define CELL P
 #define CELL_ALIGN 2
-#include "kern_contract_transpose.h"
+#include "../vector/transpose.h"
 
 static const uint16_t *half_at(const char *p, int64_t i)
 {

@@ -16,7 +16,7 @@
 
 #define CELL T
 #define CELL_ALIGN sizeof(T)
-#include "kern_contract_transpose.h"
+#include "../vector/transpose.h"
 #include "kern_winograd_transform.h"
 
 enum {

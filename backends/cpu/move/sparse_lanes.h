@@ -9,16 +9,10 @@
 #include <string.h>
 
 #include "../cpu.h"
-#include "../vector/shuffle.h"
-#include "../vector/vmath.h"
 
-#define FLAT YK_INLINE
 #define CELL float
 #define CELL_ALIGN sizeof(float)
-#include "../contract/kern_contract_transpose.h"
-#undef CELL
-#undef CELL_ALIGN
-#undef FLAT
+#include "../vector/transpose.h"
 
 enum {
 	SPARSE_LANES = 8,        // channels

@@ -10,10 +10,9 @@
 #include "../vector/amx.h"
 #include "kern_qlinear_job.h"
 
-#define FLAT YK_INLINE
 #define CELL uint32_t
 #define CELL_ALIGN 1
-#include "../contract/kern_contract_transpose.h"
+#include "../vector/transpose.h"
 
 enum { SIDE = 16, WORDS_OF_GROUP = GROUP / 4, PART = SIDE * GROUP }; // PART: bytes of a tile of b
 

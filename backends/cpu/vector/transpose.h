@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Transposes a block of a matrix, 4 x 4 in registers. Files that include it define CELL, the unit
-// moved, CELL_ALIGN, its alignment in memory, and FLAT, which functions begin with.
+// moved, and CELL_ALIGN, its alignment in memory.
+
+#include "shuffle.h"
+#include "vmath.h"
 
 typedef CELL four __attribute__((vector_size(4 * sizeof(CELL))));
 typedef CELL four_u
@@ -8,7 +11,7 @@ typedef CELL four_u
 typedef CELL cell_u __attribute__((aligned(CELL_ALIGN), may_alias));
 
 // from: 4 rows of 4, `stride` bytes apart -> to: transposed, rows `width` cells apart.
-FLAT void transpose4(const char *from, int64_t stride, CELL *to, int width)
+YK_INLINE void transpose4(const char *from, int64_t stride, CELL *to, int width)
 {
 	four a = *(const four_u *)from, b = *(const four_u *)(from + stride);
 	four c = *(const four_u *)(from + 2 * stride),
@@ -31,8 +34,8 @@ enum { TRANSPOSE_COLS = 256 / sizeof(CELL) };
 // to[l][i] = from[i][l] for i < wide, l < depth; rows of `from` are `stride` bytes apart, rows of
 // `to` `width` cells. Meanwhile prefetches the next four rows, because rows are too far apart for
 // the hardware.
-FLAT void pack_transposed(CELL *to, const int width, const char *from, int64_t stride, int wide,
-			  int64_t depth)
+YK_INLINE void pack_transposed(CELL *to, const int width, const char *from, int64_t stride,
+			       int wide, int64_t depth)
 {
 	const int64_t size = sizeof(CELL);
 	int64_t l = 0;
@@ -58,3 +61,6 @@ FLAT void pack_transposed(CELL *to, const int width, const char *from, int64_t s
 		for (int i = 0; i < wide; i++)
 			to[l * width + i] = *(const cell_u *)(from + i * stride + l * size);
 }
+
+#undef CELL
+#undef CELL_ALIGN
