@@ -14,7 +14,7 @@
 
 enum {
 	AXES = 3,
-	PER_ITEM = 1 << 14, // elements per work item
+	PER_ITEM = 1 << 12, // elements per work item
 	CHUNK = 2048,       // positions whose maxima stay in L1
 	LIMIT = 1 << 22     // max elements of a plane's copy, which is in thread scratch
 };
@@ -115,14 +115,14 @@ static uint64_t can(const struct yoke_op *op)
 }
 
 #define LINES(T, I, name) \
-	static void name##_place(void *max, void *at, const void *from, int64_t n, int64_t tap) \
+	static void name##_place(void *max, void *at, const void *from, int64_t n, int64_t place) \
 	{ \
 		T *m = max; \
 		I *a = at; \
 		const T *x = from; \
 		for (int64_t i = 0; i < n; i++) { \
 			const bool more = x[i] > m[i] || x[i] != x[i]; \
-			a[i] = more ? (I)tap : a[i]; \
+			a[i] = more ? (I)place : a[i]; \
 			m[i] = more ? x[i] : m[i]; \
 		} \
 	} \
@@ -315,69 +315,73 @@ static void copy_out(const struct job *j, const struct kind *k, const char *sums
 	}
 }
 
-static void split_tap(const struct job *j, int64_t t, int64_t to[AXES])
+// The distance of tap t from a window's beginning, along each axis.
+static void distances(const struct job *j, int64_t t, int64_t to[AXES])
 {
 	for (int k = AXES; k-- > 0; t /= j->axis[k].window)
-		to[k] = t % j->axis[k].window;
+		to[k] = t % j->axis[k].window * j->axis[k].dilation;
 }
 
 // Offset in the copy of tap t for the first position.
 static int64_t tap_of(const struct job *j, int64_t t)
 {
 	int64_t at[AXES];
-	split_tap(j, t, at);
-	for (int k = 0; k < AXES; k++)
-		at[k] *= j->axis[k].dilation;
+	distances(j, t, at);
 	return offset(j, at);
 }
 
-static int64_t get_tap(const struct job *j, const void *taps, int64_t i)
+// Offset in the plane of an element at these distances.
+static int64_t in_plane(const struct job *j, int64_t a, int64_t b, int64_t c)
 {
-	return j->x->dtype == yoke_f64 ? ((const int64_t *)taps)[i] : ((const int32_t *)taps)[i];
+	return (a * j->axis[1].n + b) * j->axis[2].n + c;
 }
 
-static void set_tap(const struct job *j, void *taps, int64_t i, int64_t tap)
+static int64_t get_place(const struct job *j, const void *places, int64_t i)
+{
+	return j->x->dtype == yoke_f64 ? ((const int64_t *)places)[i] :
+					 ((const int32_t *)places)[i];
+}
+
+static void set_place(const struct job *j, void *places, int64_t i, int64_t place)
 {
 	if (j->x->dtype == yoke_f64)
-		((int64_t *)taps)[i] = tap;
+		((int64_t *)places)[i] = place;
 	else
-		((int32_t *)taps)[i] = (int32_t)tap;
+		((int32_t *)places)[i] = (int32_t)place;
 }
 
-// Writes the places of the maxima at (ya, yb, ..) from their taps.
-static void put_places(const struct job *j, const void *taps, int64_t plane, int64_t ya, int64_t yb)
+// Writes the places of the maxima at (ya, yb, ..) from those within their windows.
+static void put_places(const struct job *j, const void *places, int64_t plane, int64_t ya,
+		       int64_t yb)
 {
 	const struct axis *a = &j->axis[0], *b = &j->axis[1], *c = &j->axis[2];
+	const int64_t first =
+		in_plane(j, ya * a->stride - a->lo, yb * b->stride - b->lo, -c->lo);
 	int64_t stride, *to = (int64_t *)line_of(j->to, plane, ya * b->out + yb, &stride);
 	for (int64_t q = 0; q < c->out; q++) {
-		const int64_t tap = get_tap(j, taps, q);
-		int64_t t[AXES];
-		split_tap(j, tap, t);
-		const int64_t la = ya * a->stride + t[0] * a->dilation - a->lo,
-			      lb = yb * b->stride + t[1] * b->dilation - b->lo;
-		const int64_t at =
-			(la * b->n + lb) * c->n + q * c->stride + t[2] * c->dilation - c->lo;
-		to[q * stride] = tap < 0 ? -1 : at;
+		const int64_t place = get_place(j, places, q);
+		to[q * stride] = place < 0 ? -1 : first + q * c->stride + place;
 	}
 }
 
-// The first tap along an axis of position q that is within the plane; -1: none.
+// The distance of the first tap along an axis of position q that is within the plane; -1: none.
 static int64_t first_within(const struct axis *a, int64_t q)
 {
 	const int64_t off = a->lo - q * a->stride,
 		      k = off > 0 ? (off + a->dilation - 1) / a->dilation : 0;
-	return k < a->window && k * a->dilation - off < a->n ? k : -1;
+	return k < a->window && k * a->dilation - off < a->n ? k * a->dilation : -1;
 }
 
-// The first tap of each position at (ya, yb, ..) that is within the plane; -1: none.
-static void first_taps(const struct job *j, void *taps, int64_t ya, int64_t yb)
+// The place within its window of the first tap of each position at (ya, yb, ..) that is within the
+// plane; -1: none.
+static void first_places(const struct job *j, void *places, int64_t ya, int64_t yb)
 {
-	const struct axis *b = &j->axis[1], *c = &j->axis[2];
-	const int64_t ka = first_within(&j->axis[0], ya), kb = first_within(b, yb);
+	const struct axis *c = &j->axis[2];
+	const int64_t la = first_within(&j->axis[0], ya), lb = first_within(&j->axis[1], yb);
 	for (int64_t q = 0; q < c->out; q++) {
-		const int64_t kc = first_within(c, q);
-		set_tap(j, taps, q,
-			ka < 0 || kb < 0 || kc < 0 ? -1 : (ka * b->window + kb) * c->window + kc);
+		const int64_t lc = first_within(c, q);
+		set_place(j, places, q,
+			  la < 0 || lb < 0 || lc < 0 ? -1 : in_plane(j, la, lb, lc));
 	}
 }
 
@@ -409,13 +413,16 @@ static void chunk_of(const struct job *j, const struct kind *k, char *copy, char
 	if (j->places)
 		k->fill(ties, 0, n);
 	for (struct line l = { .at = -1 }; j->places && next_line(j, from, to, &l);)
-		first_taps(j, ties + (size_t)l.at * k->size, l.ya, l.yb);
+		first_places(j, ties + (size_t)l.at * k->size, l.ya, l.yb);
 	for (int64_t t = 0; t < taps; t++) {
 		const char *x = here + (size_t)tap_of(j, t) * k->size;
-		if (j->places)
-			k->place(max, ties, x, n, t);
-		else
+		int64_t at[AXES];
+		if (!j->places) {
 			k->max(max, x, n);
+			continue;
+		}
+		distances(j, t, at);
+		k->place(max, ties, x, n, in_plane(j, at[0], at[1], at[2]));
 	}
 	for (struct line l = { .at = -1 }; !j->g && next_line(j, from, to, &l);) {
 		if (j->places) {
