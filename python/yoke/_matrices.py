@@ -79,20 +79,28 @@ def einsum(subscripts: str, *operands: Any) -> Tensor:
     return _core.einsum(subscripts, _promoted(parts))
 
 
+def _reordered(x: Tensor, order: list[int], shape: tuple[int, int]) -> Tensor:
+    return _core.reshape(x if order == sorted(order) else _core.permute(x, order), shape)
+
+
 def tensordot(x: Any, y: Any, axes: Any = 2) -> Tensor:
     """Products summed over the last axes of x and the first of y, as many as axes says, or over two lists of axes."""
     x, y = _promoted([_of(x), _of(y)])
+    xs, ys = x.shape, y.shape
     if isinstance(axes, int):
-        of, to = list(range(x.ndim - axes, x.ndim)), list(range(axes))
+        if not 0 <= axes <= builtins.min(len(xs), len(ys)):
+            raise IndexError(f"tensordot: no {axes} axes in both {list(xs)} and {list(ys)}")
+        of, to = [[*range(len(xs) - axes, len(xs))], [*range(axes)]]
     else:
         of, to = [[a] if isinstance(a, int) else list(a) for a in axes]
-    of, to = [_axis_of(x, a, "tensordot") for a in of], [_axis_of(y, a, "tensordot") for a in to]
-    if [x.shape[a] for a in of] != [y.shape[a] for a in to]:
-        raise ValueError(f"tensordot: axes {of} of {list(x.shape)} and {to} of {list(y.shape)} differ in length")
-    left, right = [a for a in range(x.ndim) if a not in of], [a for a in range(y.ndim) if a not in to]
-    rows, n, columns = [prod([t.shape[a] for a in axes]) for t, axes in ((x, left), (x, of), (y, right))]
-    z = _core.matmul(_core.reshape(_core.permute(x, left + of), (rows, n)), _core.reshape(_core.permute(y, to + right), (n, columns)))
-    return _core.reshape(z, [x.shape[a] for a in left] + [y.shape[a] for a in right])
+        of, to = [_axis_of(x, a, "tensordot") for a in of], [_axis_of(y, a, "tensordot") for a in to]
+    if [xs[a] for a in of] != [ys[a] for a in to]:
+        raise ValueError(f"tensordot: axes {of} of {list(xs)} and {to} of {list(ys)} differ in length")
+    left, right = [a for a in range(len(xs)) if a not in of], [a for a in range(len(ys)) if a not in to]
+    rows, columns = [xs[a] for a in left], [ys[a] for a in right]
+    n = prod(xs[a] for a in of)
+    z = _core.matmul(_reordered(x, left + of, (prod(rows), n)), _reordered(y, to + right, (n, prod(columns))))
+    return _core.reshape(z, rows + columns)
 
 
 def inner(x: Any, y: Any) -> Tensor:
