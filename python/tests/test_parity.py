@@ -331,7 +331,7 @@ t33, ids = yoke.tensor(real(3, 3)), yoke.tensor(np.array([0, 1, 2]))
 BAD = {
     "einsum": [lambda: yoke.einsum("ij,jk->ik", t33, yoke.zeros(4, 2)), lambda: yoke.einsum("ij->ik", t33), lambda: yoke.einsum("ij,jk", t33),
                lambda: yoke.einsum("ijk", t33), lambda: yoke.einsum("i$->i", t33), lambda: yoke.einsum("ij->iij", t33)],
-    "tensordot": [lambda: yoke.tensordot(t33, yoke.zeros(4, 2), 1), lambda: yoke.tensordot(t33, t33, 3), lambda: yoke.tensordot(t33, t33, ([0], [5]))],
+    "tensordot": [lambda: yoke.tensordot(t33, yoke.zeros(4, 2), 1), lambda: yoke.tensordot(yoke.zeros(3, 1), yoke.zeros(1, 4), ([1, 1], [0, 0])), lambda: yoke.tensordot(t33, t33, 3), lambda: yoke.tensordot(t33, t33, ([0], [5]))],
     "masked_select": [lambda: yoke.masked_select(t33, yoke.zeros(2, dtype="bool"))],
     "stack": [lambda: yoke.stack([t33, ids]), lambda: yoke.stack([]), lambda: yoke.stack([t33, t33], 4)],
     "chunk": [lambda: yoke.chunk(t33, 0), lambda: yoke.chunk(t33, 2, 5)], "split": [lambda: yoke.split(t33, 2), lambda: yoke.split(t33, 3, 4)],

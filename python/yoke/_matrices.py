@@ -80,7 +80,7 @@ def einsum(subscripts: str, *operands: Any) -> Tensor:
 
 
 def _reordered(x: Tensor, order: list[int], shape: tuple[int, int]) -> Tensor:
-    return _core.reshape(x if order == sorted(order) else _core.permute(x, order), shape)
+    return _core.reshape(x if order == [*range(x.ndim)] else _core.permute(x, order), shape)
 
 
 def tensordot(x: Any, y: Any, axes: Any = 2) -> Tensor:
@@ -94,6 +94,8 @@ def tensordot(x: Any, y: Any, axes: Any = 2) -> Tensor:
     else:
         of, to = [[a] if isinstance(a, int) else list(a) for a in axes]
         of, to = [_axis_of(x, a, "tensordot") for a in of], [_axis_of(y, a, "tensordot") for a in to]
+    if len({*of}) < len(of) or len({*to}) < len(to):
+        raise ValueError(f"tensordot: axes {of} and {to}: one is given twice")
     if [xs[a] for a in of] != [ys[a] for a in to]:
         raise ValueError(f"tensordot: axes {of} of {list(xs)} and {to} of {list(ys)} differ in length")
     left, right = [a for a in range(len(xs)) if a not in of], [a for a in range(len(ys)) if a not in to]
