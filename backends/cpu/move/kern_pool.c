@@ -415,14 +415,13 @@ static void chunk_of(const struct job *j, const struct kind *k, char *copy, char
 	for (struct line l = { .at = -1 }; j->places && next_line(j, from, to, &l);)
 		first_places(j, ties + (size_t)l.at * k->size, l.ya, l.yb);
 	for (int64_t t = 0; t < taps; t++) {
-		const char *x = here + (size_t)tap_of(j, t) * k->size;
 		int64_t at[AXES];
-		if (!j->places) {
-			k->max(max, x, n);
-			continue;
-		}
 		distances(j, t, at);
-		k->place(max, ties, x, n, in_plane(j, at[0], at[1], at[2]));
+		const char *x = here + (size_t)offset(j, at) * k->size;
+		if (j->places)
+			k->place(max, ties, x, n, in_plane(j, at[0], at[1], at[2]));
+		else
+			k->max(max, x, n);
 	}
 	for (struct line l = { .at = -1 }; !j->g && next_line(j, from, to, &l);) {
 		if (j->places) {
