@@ -15,7 +15,6 @@ enum {
 	PER_ITEM = 1 << 14, // elements of a work item
 	RANGES = 16,        // max ranges of SPARSE_X along its axis
 	LONG = 16,          // min elements after the axis for which it is divided
-	CHANNELS = SPARSE_LANES,  // leading indices of a group that read an entry together
 	TAPS = 4,           // entries that they read at a time
 	TRANSPOSED = 8      // min entries of a work item per column that it transposes
 };

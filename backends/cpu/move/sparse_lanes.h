@@ -15,12 +15,12 @@
 #include "../vector/transpose.h"
 
 enum {
-	SPARSE_LANES = 8,        // channels
+	CHANNELS = 8,            // leading indices that read an entry together
 	SPARSE_ROWS = 64,        // rows of results that are transposed back at a time
 	SPARSE_COLUMNS = 1 << 13 // max columns: they stay in L2
 };
 
-typedef float lanes __attribute__((vector_size(SPARSE_LANES * sizeof(float))));
+typedef float lanes __attribute__((vector_size(CHANNELS * sizeof(float))));
 
 struct sparse_lanes {
 	const float *x, *w; // x: channels xs apart, w [rows,taps]
@@ -54,8 +54,8 @@ static void sparse_lanes(const struct sparse_lanes *s, void *scratch)
 	const float *w = s->w;
 
 	memset(scratch, 0, sizeof(lanes));
-	pack_transposed((float *)column, SPARSE_LANES, (const char *)s->x,
-			s->xs * (int64_t)sizeof(float), SPARSE_LANES, s->columns);
+	pack_transposed((float *)column, CHANNELS, (const char *)s->x,
+			s->xs * (int64_t)sizeof(float), CHANNELS, s->columns);
 	for (int64_t i = 0; i < s->rows; i += SPARSE_ROWS) {
 		const int64_t n = i + SPARSE_ROWS < s->rows ? SPARSE_ROWS : s->rows - i;
 		for (int64_t r = 0; r < n; r++, idx += s->taps, w += s->taps)
@@ -64,7 +64,7 @@ static void sparse_lanes(const struct sparse_lanes *s, void *scratch)
 			else
 				sparse_lanes_sum(&sums[r], column, idx, w, s->taps);
 		pack_transposed(s->y + i, (int)s->ys, (const char *)sums, sizeof *sums, (int)n,
-				SPARSE_LANES);
+				CHANNELS);
 	}
 }
 
