@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests products with an explicit result dtype, and row by row: values and gradients against
-// float64 loops, with and without a map fused after them; a single row has the bits that it has
-// within a matrix.
+// Tests products with an explicit result dtype, row by row, and of batches of matrices: values and
+// gradients against float64 loops, with and without a map fused after them; a single row has the
+// bits that it has within a matrix.
 
 #include "config.h"
 
@@ -212,9 +212,69 @@ static void in_i32(int dtype, unsigned flags)
 	yoke_scope_end(s);
 }
 
+// The relative error of x [batch,m,k] times w [batch,k,n], or (shared) one matrix [k,n].
+static double error_of(int dtype, const int64_t *shape, bool shared, unsigned flags)
+{
+	const int64_t batch = shape[0], m = shape[1], k = shape[2], n = shape[3];
+	const int64_t matrices = shared ? 1 : batch, count = batch * m * n;
+	double *x = malloc((size_t)(batch * m * k) * sizeof *x),
+	       *w = malloc((size_t)(matrices * k * n) * sizeof *w),
+	       *got = malloc((size_t)count * sizeof *got), worst = 0;
+	for (int64_t i = 0; i < batch * m * k; i++)
+		x[i] = uniform(dtype);
+	for (int64_t i = 0; i < matrices * k * n; i++)
+		w[i] = uniform(dtype);
+	yoke_scope *s = yoke_scope_begin("batch");
+	get(yoke_matmul(matrix(dtype, batch, m, k, x, flags & YOKE_TA),
+			matrix(dtype, matrices, k, n, w, flags & YOKE_TB), flags),
+	    got);
+	for (int64_t i = 0; i < count; i++) {
+		const double *row = x + i / n * k,
+			     *column = w + (shared ? 0 : i / (m * n) * k * n) + i % n;
+		double sum = 0, all = 0;
+		for (int64_t l = 0; l < k; l++) {
+			sum += row[l] * column[l * n];
+			all += fabs(row[l] * column[l * n]);
+		}
+		if (!(fabs(got[i] - sum) / all <= worst))
+			worst = fabs(got[i] - sum) / all;
+	}
+	yoke_scope_end(s);
+	free(x);
+	free(w);
+	free(got);
+	return worst;
+}
+
+// Shapes whose columns fill no, one or several vectors and a part of one.
+static void batches(int dtype, const char *way, bool shared, unsigned flags)
+{
+	static const int64_t shapes[][4] = {
+		{ 64, 20, 20, 20 },  { 65, 13, 7, 33 }, { 131, 1, 5, 17 },   { 200, 5, 3, 1 },
+		{ 97, 25, 1, 47 },   { 70, 30, 40, 100 }, { 3, 7, 900, 100 }, { 2, 26, 700, 31 },
+		{ 300, 12, 16, 32 }, { 66, 8, 17, 50 }, { 1, 250, 400, 30 }, { 80, 3, 9, 290 },
+	};
+	const double bound = dtype == yoke_f64 ? 4e-15 : 2e-6;
+	for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+		const int64_t *s = shapes[i];
+		double worst = 0;
+		for (unsigned turned = 0; turned < 4; turned++) { // YOKE_TA, YOKE_TB
+			const double one = error_of(dtype, s, shared, flags | turned);
+			worst = one <= worst ? worst : one;
+		}
+		ok(worst < bound, "%s, %d products of %d x %d x %d%s: relative error %.2g",
+		   yoke_dtype_name(dtype), (int)s[0], (int)s[1], (int)s[2], (int)s[3], way, worst);
+	}
+}
+
 int main(void)
 {
 	tap_seed();
+	for (int dtype = yoke_f32; dtype; dtype = dtype == yoke_f32 ? yoke_f64 : 0) {
+		batches(dtype, "", false, 0);
+		batches(dtype, " with one matrix", true, 0);
+		batches(dtype, " by row", false, YOKE_BY_ROW);
+	}
 	for (unsigned flags = 0; flags < 4; flags++) {
 		in_i32(yoke_i8, flags);
 		in_i32(yoke_u8, flags);

@@ -33,6 +33,7 @@ enum {
 	SMALL = 1 << 17,         // min products per work item
 #endif
 	MANY = 32,               // work items that suffice for load balance
+	RUNS = 32,               // work items of many small matrices, each of several
 	STAYS = 64 << 10,        // bytes of unpacked b that stay in cache
 	OUTSIDE = 1 << 20,       // bytes of a that exceed L2
 	RESIDENT = 256 << 10,            // bytes of unpacked b that stay in L2 beside a and c
@@ -191,12 +192,20 @@ static void block_in_place(const struct yk_gemm *g, struct yk_blocking *c)
 	int64_t unit, cols = yk_ceil_div(2 * SMALL, g->m * g->k);
 
 	c->mb = g->m;
+#ifndef PAIRS
+	if (g->batches >= 2 * RUNS && bytes_of_b(g) <= RESIDENT) {
+		c->nb = g->n;
+		c->entries = yk_ceil_div(g->batches, RUNS);
+		return;
+	}
+#endif
 	if (g->bn == 1 && bytes_of_b(g) > BEYOND)
 		unit = LONG_RUN / (int64_t)g->esize;
 	else
 		unit = strip_cols(g);
 	if (g->m > FEW_ROWS && bytes_of_b(g) <= RESIDENT) {
-		c->mb = even(g->m, yk_min(g->m, yk_ceil_div(SMALL, g->k * g->n)), MR);
+		c->mb = yk_max(yk_ceil_div(SMALL, g->k * g->n), g->m / (2 * MANY));
+		c->mb = even(g->m, yk_min(g->m, c->mb), MR);
 		cols = g->n;
 	}
 	c->nb = yk_min(yk_ceil_div(cols, unit), yk_ceil_div(g->n, unit)) * unit;
@@ -342,7 +351,7 @@ static bool prefers_windows_in_place(const struct yk_gemm *g);
 
 static struct yk_blocking blocking(const struct yk_gemm *g)
 {
-	struct yk_blocking c = { .kc = even(g->k, KC, K_UNIT) };
+	struct yk_blocking c = { .kc = even(g->k, KC, K_UNIT), .entries = 1 };
 
 #ifndef PAIRS
 	if (g->bk == 1 && !g->by_row &&

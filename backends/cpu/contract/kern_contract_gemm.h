@@ -462,7 +462,8 @@ int ENTRY_RUN(const struct yk_gemm *g)
 	struct job job = { .g = g, .n_items = yk_ceil_div(g->n, g->blocking.nb) };
 
 	if (g->blocking.mode < SHARED)
-		yk_team_run(g->batches * item_count(g), run[g->blocking.mode], &job);
+		yk_team_run(yk_ceil_div(g->batches * item_count(g), g->blocking.entries),
+			    run[g->blocking.mode], &job);
 	else if (!g->workspace && workspace_of(g))
 		return yk_cpu_fail(YOKE_EINVAL, "contract: no workspace given");
 #ifndef PAIRS

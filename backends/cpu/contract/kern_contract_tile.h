@@ -144,12 +144,12 @@ FLAT void fma_lane(vec *sum, vec x, vec y, const int lane)
 
 // Adds the products of one column of a and one row of b, and advances to the next ones; copy and
 // next belong to this row.
-FLAT void multiply_step(const int rows, const int nv, const T **a, int64_t am, int64_t ak,
-			const int dtype, const char **b, int64_t ldb, vec *sum, int64_t ahead,
-			T **copy, const char **next, int64_t step)
+FLAT void multiply_step(const int rows, const int nv, int64_t last, const T **a, int64_t am,
+			int64_t ak, const int dtype, const char **b, int64_t ldb, vec *sum,
+			int64_t ahead, T **copy, const char **next, int64_t step)
 {
 	const bool lanes = LANES && am == 1 && rows % SEGMENT == 0,
-		   plain = lanes && dtype == PLAIN && !ahead;
+		   plain = lanes && dtype == PLAIN && !ahead && last == (nv - 1) * VL;
 	const int size = bytes_of(dtype);
 	vec x[MR * NV], column[MR] = { { 0 } };
 
@@ -164,10 +164,11 @@ FLAT void multiply_step(const int rows, const int nv, const T **a, int64_t am, i
 	}
 #pragma GCC unroll 32
 	for (int j = 0; j < nv; j++) {
+		const int64_t at = j == nv - 1 ? last : j * VL;
 		if (!plain)
-			x[j] = load_as(dtype, *b + j * VL * size);
+			x[j] = load_as(dtype, *b + at * size);
 		if (ahead) // to L2: rows that are far apart compete for the same sets of L1
-			__builtin_prefetch(*b + (ahead * ldb + j * VL) * size, 0, 2);
+			__builtin_prefetch(*b + (ahead * ldb + at) * size, 0, 2);
 		if (*copy)
 			*(vec_u *)(*copy + j * VL) = x[j];
 	}
@@ -193,11 +194,12 @@ FLAT void multiply_step(const int rows, const int nv, const T **a, int64_t am, i
 }
 
 // a (rows, k), strides am, ak; b (k, nv vectors) of dtype, rows ldb apart; c (rows, nv vectors).
-// add: c += instead of =. ahead: prefetch distance in rows of b; 0 where the hardware prefetches
-// the stream. copy: receives b in packed form, or NULL. next: other memory of which `step` bytes
-// are prefetched per row of b, or NULL.
-FLAT void multiply(const int rows, const int nv, int64_t k, const T *a, int64_t am,
-		   int64_t ak, const int dtype, const char *b, int64_t ldb, T *c,
+// last: the column at which the last vector starts. It may overlap the vector before it; both then
+// hold the same sums. add: c += instead of =. ahead: prefetch distance in rows of b; 0 where the
+// hardware prefetches the stream. copy: receives b in packed form, or NULL. next: other memory of
+// which `step` bytes are prefetched per row of b, or NULL.
+FLAT void multiply(const int rows, const int nv, int64_t last, int64_t k, const T *a,
+		   int64_t am, int64_t ak, const int dtype, const char *b, int64_t ldb, T *c,
 		   int64_t ldc, bool add, int64_t ahead, T *copy, const char *next, int64_t step)
 {
 	vec sum[MR * NV];
@@ -219,44 +221,46 @@ FLAT void multiply(const int rows, const int nv, int64_t k, const T *a, int64_t 
 			}
 			// an unrolled loop would have this one unrolled too
 			for (const T *end = a + steps * ak; a != end;) {
-				multiply_step(rows, nv, &a, am, ak, dtype, &b, ldb, sum, ahead,
-					      &copy, &none, 0);
-				multiply_step(rows, nv, &a, am, ak, dtype, &b, ldb, sum, ahead,
-					      &copy, &none, 0);
-				multiply_step(rows, nv, &a, am, ak, dtype, &b, ldb, sum, ahead,
-					      &copy, &none, 0);
-				multiply_step(rows, nv, &a, am, ak, dtype, &b, ldb, sum, ahead,
-					      &copy, &none, 0);
+				multiply_step(rows, nv, last, &a, am, ak, dtype, &b, ldb, sum,
+					      ahead, &copy, &none, 0);
+				multiply_step(rows, nv, last, &a, am, ak, dtype, &b, ldb, sum,
+					      ahead, &copy, &none, 0);
+				multiply_step(rows, nv, last, &a, am, ak, dtype, &b, ldb, sum,
+					      ahead, &copy, &none, 0);
+				multiply_step(rows, nv, last, &a, am, ak, dtype, &b, ldb, sum,
+					      ahead, &copy, &none, 0);
 			}
 		}
 	}
 #endif
 	for (int64_t l = 0; l < rest; l++)
-		multiply_step(rows, nv, &a, am, ak, dtype, &b, ldb, sum, ahead, &copy, &next, step);
+		multiply_step(rows, nv, last, &a, am, ak, dtype, &b, ldb, sum, ahead, &copy, &next,
+			      step);
 #pragma GCC unroll 32
 	for (int i = 0; i < rows; i++) {
+		T *to = c + i * ldc;
 #pragma GCC unroll 32
-		for (int j = 0; j < nv; j++) {
-			vec_u *to = (vec_u *)(c + i * ldc + j * VL);
-			if (add)
-				sum[i * nv + j] += *to;
-			*to = sum[i * nv + j];
-		}
+		for (int j = 0; add && j < nv; j++)
+			sum[i * nv + j] += *(const vec_u *)(to + (j == nv - 1 ? last : j * VL));
+#pragma GCC unroll 32
+		for (int j = 0; j < nv; j++)
+			*(vec_u *)(to + (j == nv - 1 ? last : j * VL)) = sum[i * nv + j];
 	}
 }
 
 // The same for sums that are not in a near cache. They are prefetched to L2: L1 would not keep them
 // until the end of the loop.
-FLAT void multiply_far(const int rows, const int nv, int64_t k, const T *a, int64_t am, int64_t ak,
-		       const int dtype, const char *b, int64_t ldb, T *c, int64_t ldc, bool add,
-		       int64_t ahead, T *copy, const char *next, int64_t step)
+FLAT void multiply_far(const int rows, const int nv, int64_t last, int64_t k, const T *a,
+		       int64_t am, int64_t ak, const int dtype, const char *b, int64_t ldb, T *c,
+		       int64_t ldc, bool add, int64_t ahead, T *copy, const char *next,
+		       int64_t step)
 {
 #pragma GCC unroll 32
 	for (int i = 0; i < rows; i++)
 #pragma GCC unroll 32
 		for (int j = 0; j < nv; j++)
-			__builtin_prefetch(c + i * ldc + j * VL, 0, 2);
-	multiply(rows, nv, k, a, am, ak, dtype, b, ldb, c, ldc, add, ahead, copy, next, step);
+			__builtin_prefetch(c + i * ldc + (j == nv - 1 ? last : j * VL), 0, 2);
+	multiply(rows, nv, last, k, a, am, ak, dtype, b, ldb, c, ldc, add, ahead, copy, next, step);
 }
 
 // Rows of packed b to prefetch ahead, into the next panel; 0 where that would need other loads.
@@ -265,7 +269,7 @@ enum { AHEAD = LANES ? 0 : 4096 / (NR * sizeof(T)) };
 FLAT void multiply_tile(const int rows, const int nv, int64_t k, const T *a, const T *b, T *c,
 			int64_t ldc, bool add, const bool far, const char *next, int64_t step)
 {
-	multiply_far(rows, nv, k, a, 1, MR, PLAIN, (const char *)b, NR, c, ldc, add,
+	multiply_far(rows, nv, (nv - 1) * VL, k, a, 1, MR, PLAIN, (const char *)b, NR, c, ldc, add,
 		     far ? AHEAD : 0, NULL, next, step);
 }
 
@@ -276,25 +280,33 @@ FLAT void multiply_tile(const int rows, const int nv, int64_t k, const T *a, con
 // With fewer rows, more columns fit in the registers, and b is read in longer runs.
 #define WIDE(rows) (MR * NV / (rows) < 16 ? MR * NV / (rows) : 16)
 
-typedef void strip_fn(int64_t k, const T *a, int64_t am, int64_t ak, const char *b,
-		      int64_t ldb, T *c, int64_t ldc, bool add, int64_t ahead);
+// next, step: as for multiply.
+typedef void strip_fn(int64_t last, int64_t k, const T *a, int64_t am, int64_t ak, const char *b,
+		      int64_t ldb, T *c, int64_t ldc, bool add, int64_t ahead, const char *next,
+		      int64_t step);
 
 #define STRIP(rows, name, nv, dtype) \
-	static void name##_##rows(int64_t k, const T *a, int64_t am, int64_t ak, const char *b, \
-				  int64_t ldb, T *c, int64_t ldc, bool add, int64_t ahead) \
+	static void name##_##rows(int64_t last, int64_t k, const T *a, int64_t am, int64_t ak, \
+				  const char *b, int64_t ldb, T *c, int64_t ldc, bool add, \
+				  int64_t ahead, const char *next, int64_t step) \
 	{ \
-		multiply_far(rows, nv, k, a, am, ak, dtype, b, ldb, c, ldc, add, ahead, NULL, \
-			     NULL, 0); \
+		multiply_far(rows, nv, last, k, a, am, ak, dtype, b, ldb, c, ldc, add, ahead, \
+			     NULL, next, step); \
 	}
-#define STRIPS(rows) STRIP(rows, wide, WIDE(rows), PLAIN) STRIP(rows, narrow, 1, PLAIN)
+#define STRIPS_OF(rows, kind, dtype) \
+	STRIP(rows, wide##kind, WIDE(rows), dtype) \
+	STRIP(rows, two##kind, 2, dtype) \
+	STRIP(rows, one##kind, 1, dtype)
+#define STRIPS(rows) STRIPS_OF(rows, , PLAIN)
 EACH_ROWS(STRIPS)
 
+// Tiles of one vector, of two, and of as many as fit.
 struct strip {
-	strip_fn *wide, *narrow;
+	strip_fn *one, *two, *wide;
 	int cols; // columns of wide
 };
 
-#define ENTRY(rows) { wide_##rows, narrow_##rows, WIDE(rows) * VL },
+#define ENTRY(rows) { one_##rows, two_##rows, wide_##rows, WIDE(rows) * VL },
 static const struct strip strips[MR] = { EACH_ROWS(ENTRY) };
 #undef ENTRY
 
@@ -302,21 +314,19 @@ enum { HALF_ROWS = 4 }; // max rows of a for which halves are converted again fo
 
 #ifdef HALVES
 #define STRIPS_HALF(rows) \
-	STRIP(rows, wide_bf16, WIDE(rows), yoke_bf16) \
-	STRIP(rows, narrow_bf16, 1, yoke_bf16) \
-		STRIP(rows, wide_f16, WIDE(rows), yoke_f16) \
-			STRIP(rows, narrow_f16, 1, yoke_f16)
+	STRIPS_OF(rows, _bf16, yoke_bf16) \
+	STRIPS_OF(rows, _f16, yoke_f16)
 STRIPS_HALF(1)
-STRIPS_HALF(2) STRIPS_HALF(3) STRIPS_HALF(4)
+STRIPS_HALF(2)
+STRIPS_HALF(3)
+STRIPS_HALF(4)
 
-#define ENTRY(rows, dtype) \
-	{ \
-		wide_##dtype##_##rows, narrow_##dtype##_##rows, WIDE(rows) * VL \
-	}
-	static const struct strip strips_half[2][HALF_ROWS] = {
-		{ ENTRY(1, bf16), ENTRY(2, bf16), ENTRY(3, bf16), ENTRY(4, bf16) },
-		{ ENTRY(1, f16), ENTRY(2, f16), ENTRY(3, f16), ENTRY(4, f16) },
-	};
+#define ENTRY(rows, kind) { one##kind##_##rows, two##kind##_##rows, wide##kind##_##rows, \
+			    WIDE(rows) * VL }
+static const struct strip strips_half[2][HALF_ROWS] = {
+	{ ENTRY(1, _bf16), ENTRY(2, _bf16), ENTRY(3, _bf16), ENTRY(4, _bf16) },
+	{ ENTRY(1, _f16), ENTRY(2, _f16), ENTRY(3, _f16), ENTRY(4, _f16) },
+};
 #undef ENTRY
 #endif
 
@@ -343,37 +353,38 @@ static void pad_columns(int64_t n, int64_t k, int dtype, const char *b, int64_t 
 }
 
 // c (rows, n) = or += a b, with rows as in strip_of and b of dtype. padded: b by pad_columns, if
-// n < VL. The last vector of columns overlaps the one before it.
+// n < VL. The last vector of columns overlaps the one before it. Meanwhile prefetches `bytes` bytes
+// from `next` on.
 static void multiply_strip(int rows, int64_t n, int64_t k, const T *a, int64_t am,
 			   int64_t ak, int dtype, const char *b, int64_t ldb, T *c,
-			   int64_t ldc, bool add, int64_t ahead, const T *padded)
+			   int64_t ldc, bool add, int64_t ahead, const T *padded, const char *next,
+			   int64_t bytes)
 {
 	const struct strip *s = strip_of(rows, dtype);
 	const int size = bytes_of(dtype);
 	T edge[MR * VL];
-	int64_t j = 0, last = 0;
 
-	for (; j + s->cols <= n; j += s->cols)
-		s->wide(k, a, am, ak, b + j * size, ldb, c + j, ldc, add, ahead);
-	for (; j + VL <= n; j += VL)
-		s->narrow(k, a, am, ak, b + j * size, ldb, c + j, ldc, add, ahead);
-	if (j == n)
-		return;
 	if (n < VL) {
-		strips[rows - 1].narrow(k, a, am, ak, (const char *)padded, VL, edge, VL, false, 0);
-	} else {
-		last = n - VL;
-		s->narrow(k, a, am, ak, b + last * size, ldb, add ? edge : c + last,
-			  add ? VL : ldc, false, 0);
-		if (!add)
-			return;
+		strips[rows - 1].one(0, k, a, am, ak, (const char *)padded, VL, edge, VL, false, 0,
+				     next, yk_ceil_div(bytes, k));
+		for (int i = 0; i < rows; i++)
+			for (int64_t q = 0; q < n; q++)
+				c[i * ldc + q] = edge[i * VL + q] + (add ? c[i * ldc + q] : 0);
+		return;
 	}
-	for (int i = 0; i < rows; i++)
-		for (int64_t q = j; q < n; q++) {
-			T *to = c + i * ldc + q;
-			const T sum = edge[i * VL + q - last];
-			*to = add ? *to + sum : sum;
-		}
+	const int64_t step = yk_ceil_div(bytes * VL, k * n); // per vector
+	for (int64_t j = 0, cols; j < n; j += cols) {
+		const int64_t left = n - j, at = yk_min(j, n - VL);
+		const bool adds_twice = add && at < j; // to columns of the vector before
+		strip_fn *tile = left >= s->cols ? s->wide : left > VL ? s->two : s->one;
+		cols = left >= s->cols ? s->cols : left > VL ? yk_min(left, 2 * VL) : left;
+		tile((cols > VL ? cols : VL) - VL, k, a, am, ak, b + at * size, ldb,
+		     adds_twice ? edge : c + at, adds_twice ? VL : ldc, add && !adds_twice, ahead,
+		     next + bytes * j / n, step * yk_ceil_div(cols, VL));
+		for (int i = 0; i < rows && adds_twice; i++)
+			for (int64_t q = j; q < n; q++)
+				c[i * ldc + q] += edge[i * VL + q - at];
+	}
 }
 
 // ---- rows of a contiguous as well ----
@@ -387,8 +398,8 @@ static void multiply_strip(int rows, int64_t n, int64_t k, const T *a, int64_t a
 					 int64_t ldb, T *c, int64_t ldc, bool add, \
 					 const char *next, int64_t step) \
 	{ \
-		multiply(rows, FITTING(rows, nv), k, a, 1, lda, PLAIN, (const char *)b, ldb, c, \
-			 ldc, add, 0, NULL, next, step); \
+		multiply(rows, FITTING(rows, nv), (FITTING(rows, nv) - 1) * VL, k, a, 1, lda, \
+			 PLAIN, (const char *)b, ldb, c, ldc, add, 0, NULL, next, step); \
 	}
 #define FITTING(rows, nv) ((rows) * (nv) <= MR * NV ? (nv) : 1)
 #define STRIPS_ACROSS(rows) STRIP_ACROSS(rows, 1) STRIP_ACROSS(rows, 2) STRIP_ACROSS(rows, 3)

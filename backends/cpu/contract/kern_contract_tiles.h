@@ -89,8 +89,8 @@ static void multiply_panels(const P *a, const P *b, T *c, int64_t ldc, int64_t m
 	static void name##_##rows##_##nv(int64_t k, const T *a, const T *b, T *c, int64_t ldc, \
 					 bool add, const char *next, int64_t step) \
 	{ \
-		multiply_far(rows, nv, k, a, k, 1, PLAIN, (const char *)b, NR, c, ldc, add, ahead, \
-			     NULL, next, step); \
+		multiply_far(rows, nv, (nv - 1) * VL, k, a, k, 1, PLAIN, (const char *)b, NR, c, \
+			     ldc, add, ahead, NULL, next, step); \
 	}
 #define TILES_ROWS(n) TILE_ROWS(rows, n, 1, 0) TILE_ROWS(rows, n, 2, 0)
 EACH_ROWS(TILES_ROWS)
@@ -110,12 +110,14 @@ enum { FAR = 16 };
 	static void copying_##rows(int64_t k, const T *a, const char *b, int64_t ldb, T *c, \
 				   int64_t ldc, bool add, T *to) \
 	{ \
-		multiply_far(rows, NV, k, a, 1, MR, PLAIN, b, ldb, c, ldc, add, FAR, to, NULL, 0); \
+		multiply_far(rows, NV, NR - VL, k, a, 1, MR, PLAIN, b, ldb, c, ldc, add, FAR, to, \
+			     NULL, 0); \
 	} \
 	static void copying_rows_##rows(int64_t k, const T *a, const char *b, int64_t ldb, T *c, \
 					int64_t ldc, bool add, T *to) \
 	{ \
-		multiply_far(rows, NV, k, a, k, 1, PLAIN, b, ldb, c, ldc, add, FAR, to, NULL, 0); \
+		multiply_far(rows, NV, NR - VL, k, a, k, 1, PLAIN, b, ldb, c, ldc, add, FAR, to, \
+			     NULL, 0); \
 	}
 EACH_ROWS(TILE_COPYING)
 

@@ -107,38 +107,81 @@ static void dots_item(void *arg, int64_t item)
 		finish(g, &r, c, p.n, p.c, p.j, g->m, p.n);
 }
 
-static void strips_item(void *arg, int64_t item)
-{
-	struct job *job = arg;
-	const struct yk_gemm *g = job->g;
-	struct work p = work_of(job, item);
-	bool direct = sums_in_c(g);
-	int64_t step = yk_ceil_div(p.m, yk_ceil_div(p.m, MR)), ldc = direct ? g->cm : p.n;
-	int64_t am = g->am, ak = g->ak, depth = strip_depth(g, p.n);
-	int64_t padded = p.n < VL ? depth * VL : 0, copied = native(g) ? 0 : p.m * g->k;
-	struct scratch r;
-	const T *a;
-	T *c;
+// Memory to prefetch.
+struct upcoming {
+	const char *from;
+	int64_t bytes;
+};
 
-	if (!take_scratch(job, padded + copied + (direct ? 0 : p.m * p.n), &r))
-		return;
-	c = direct ? sums_at(g, p.c) : r.at + padded + copied;
-	a = (const T *)p.a;
+// What to prefetch during the products of rows i .. i + rows - 1: the next rows of a, if their
+// columns l .. l + k - 1 are all that is used of them, or a share of the next matrices.
+static struct upcoming upcoming(const struct yk_gemm *g, const struct work *p,
+				const struct work *then, int64_t i, int64_t rows, int64_t k)
+{
+	const int64_t size = (int64_t)g->esize, of_a = g->am * size, of_b = g->bk * size;
+
+	if (g->ak != 1 || k < g->k || g->am > 2 * k)
+		return (struct upcoming){ NULL, 0 };
+	if (!then)
+		return (struct upcoming){ at(g, p->a, i + rows, g->am, 0, 0),
+					  yk_max(0, yk_min(rows, p->m - i - rows)) * of_a };
+	const int64_t a = p->m * of_a, b = k * of_b, all = then->b == p->b ? a : a + b;
+	const int64_t first = all * i / p->m, bytes = all * yk_min(rows, p->m - i) / p->m;
+	return (struct upcoming){ first < a ? then->a + first : then->b + (first - a), bytes };
+}
+
+// Multiplies a matrix or a block of it, and prefetches what follows: the next rows of a, or `then`,
+// if it is not NULL.
+static void multiply_strips(const struct yk_gemm *g, struct scratch *r, const struct work *p,
+			    const struct work *then)
+{
+	const bool direct = sums_in_c(g);
+	const int64_t step = yk_ceil_div(p->m, yk_ceil_div(p->m, MR)), depth = strip_depth(g, p->n);
+	const int64_t padded = p->n < VL ? depth * VL : 0, copied = native(g) ? 0 : p->m * g->k;
+	const int64_t ldc = direct ? g->cm : p->n;
+	int64_t am = g->am, ak = g->ak;
+	const T *a = (const T *)p->a;
+	T *c = direct ? sums_at(g, p->c) : r->at + padded + copied;
+
 	if (copied) {
-		a = rows_of_a(g, p.a, r.at + padded, &am);
+		a = rows_of_a(g, p->a, r->at + padded, &am);
 		ak = 1;
 	}
 	for (int64_t l = 0; l < g->k; l += depth) {
 		int64_t k = yk_min(depth, g->k - l), ahead = l + depth < g->k ? depth : 0;
-		const char *b = at(g, p.b, l, g->bk, 0, 0);
-		if (p.n < VL)
-			pad_columns(p.n, k, g->dtype, b, g->bk, r.at);
-		for (int64_t i = 0; i < p.m; i += step)
-			multiply_strip((int)yk_min(step, p.m - i), p.n, k,
-				       a + i * am + l * ak, am, ak, g->dtype,
-				       b, g->bk, c + i * ldc, ldc, l > 0, ahead, r.at);
+		const char *b = at(g, p->b, l, g->bk, 0, 0);
+		if (p->n < VL)
+			pad_columns(p->n, k, g->dtype, b, g->bk, r->at);
+		for (int64_t i = 0; i < p->m; i += step) {
+			const struct upcoming u = upcoming(g, p, then, i, step, k);
+			multiply_strip((int)yk_min(step, p->m - i), p->n, k, a + i * am + l * ak,
+				       am, ak, g->dtype, b, g->bk, c + i * ldc, ldc, l > 0, ahead,
+				       r->at, u.from, u.bytes);
+		}
 	}
 	if (!direct)
-		finish(g, &r, c, ldc, p.c, p.j, p.m, p.n);
+		finish(g, r, c, ldc, p->c, p->j, p->m, p->n);
+}
+
+static void strips_item(void *arg, int64_t item)
+{
+	struct job *job = arg;
+	const struct yk_gemm *g = job->g;
+	const struct yk_blocking *blocking = &g->blocking;
+	const int64_t entries = blocking->entries;
+	const int64_t end = yk_min((item + 1) * entries, g->batches * items(g, blocking));
+	struct work p = work_of(job, item * entries), then;
+	struct scratch r;
+
+	if (!take_scratch(job,
+			  (p.n < VL ? strip_depth(g, p.n) * VL : 0) +
+				  (native(g) ? 0 : p.m * g->k) + (sums_in_c(g) ? 0 : p.m * p.n),
+			  &r))
+		return;
+	for (int64_t i = item * entries; i < end; i++, p = then) {
+		if (i + 1 < end)
+			then = work_of(job, i + 1);
+		multiply_strips(g, &r, &p, i + 1 < end ? &then : NULL);
+	}
 }
 #endif
