@@ -5,7 +5,7 @@
 
 #include "slope.h"
 
-enum { MAX = 4096, LINE = 64 };
+enum { MAX = 8192, LINE = 64 };
 
 // ---- interpolation ----
 
@@ -298,10 +298,12 @@ static void test_samples(const char *how)
 					good = sampled(&g, yoke_f32, false) && good;
 				}
 	// so many channels and positions that kernels may transpose the image
-	for (int mode = YOKE_LINEAR; mode <= YOKE_CUBIC; mode++) {
-		const struct grid g = { 2, mode, YOKE_PADDING_ZEROS, 0, { 9, 7 }, { 13, 6 }, 19 };
-		good = sampled(&g, yoke_f32, false) && good;
-	}
+	for (int mode = YOKE_NEAREST; mode <= YOKE_CUBIC; mode++)
+		for (int channels = 19; channels <= 32; channels += 13) {
+			const struct grid g = { 2, mode, YOKE_PADDING_ZEROS, 0, { 9, 7 }, { 13, 6 },
+						channels };
+			good = (mode == YOKE_NEAREST_EXACT || sampled(&g, yoke_f32, false)) && good;
+		}
 	ok(good, "grid_sample and its gradients by the image and the grid, %s", how);
 	const double nan[] = { NAN, 0, 0, 0 }, x[] = { 1, 2, 3, 4 }, want[] = { 0, 2.5 };
 	yoke_scope *s = yoke_scope_begin("NaN");

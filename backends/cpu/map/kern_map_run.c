@@ -230,6 +230,11 @@ static void load_index(const struct yk_prog *p, const struct strip *s, int64_t *
 	const int64_t stride = p->index.strides[p->rank - 1];
 	int64_t at[YOKE_MAX_RANK], col = s->col, left = s->n;
 
+	if (p->index.linear) {
+		for (int64_t i = 0; i < s->n; i++)
+			to[i] = s->first + i;
+		return;
+	}
 	memcpy(at, s->at, sizeof at);
 	while (left > 0) {
 		int64_t m = left < p->row - col ? left : p->row - col;

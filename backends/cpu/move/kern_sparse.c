@@ -15,6 +15,7 @@ enum {
 	PER_ITEM = 1 << 14, // elements of a work item
 	RANGES = 16,        // max ranges of SPARSE_X along its axis
 	LONG = 16,          // min elements after the axis for which it is divided
+	CHANNELS = 8,       // leading indices that read an entry together
 	TAPS = 4,           // entries that they read at a time
 	TRANSPOSED = 8      // min entries of a work item per column that it transposes
 };
@@ -28,8 +29,8 @@ struct job {
 	bool shared; // one matrix for all groups
 	bool max, skips; // skips: some entries are left out
 	int64_t blocks, each; // per leading index: work items, and rows or columns of each
-	int64_t together;     // leading indices per work item: CHANNELS or 1
-	bool lanes;           // by sparse_lanes
+	int64_t together;     // leading indices per work item
+	int lanes;            // vectors of them, by sparse_lanes; 0: by other means
 };
 
 static bool is_kind(const struct yoke_view *v, int dtype, int rank)
@@ -378,21 +379,26 @@ static void sum_item(void *arg, int64_t item)
 		      m = entries_of(j, group);
 	const int64_t many = first + j->together < j->before ? j->together : j->before - first,
 		      lead = group * j->before + first;
-	void *scratch = j->lanes && many == CHANNELS ?
-				yk_team_scratch(sparse_lanes_size(j->columns)) :
+	void *scratch = j->lanes && many == j->lanes * SPARSE_LANES ?
+				yk_team_scratch(sparse_lanes_size(j->lanes, j->columns)) :
 				NULL;
 	if (scratch) {
-		sparse_lanes(&(struct sparse_lanes){
-				     .x = (const float *)yk_ptr(j->x) + lead_of(j, j->x, lead),
-				     .xs = j->x->strides[1],
-				     .columns = j->columns,
-				     .idx = (const int32_t *)yk_ptr(j->idx) + m + i * j->taps,
-				     .w = (const float *)yk_ptr(j->w) + m + i * j->taps,
-				     .taps = j->taps,
-				     .y = (float *)yk_ptr(j->y) + lead_of(j, j->y, lead) + i,
-				     .ys = j->y->strides[1],
-				     .rows = end - i },
-			     scratch);
+		const int64_t at = m + i * j->taps;
+		const struct sparse_lanes s = {
+			.x = (const float *)yk_ptr(j->x) + lead_of(j, j->x, lead),
+			.xs = j->x->strides[1],
+			.columns = j->columns,
+			.idx = (const int32_t *)yk_ptr(j->idx) + at,
+			.w = j->w ? (const float *)yk_ptr(j->w) + at : NULL,
+			.taps = j->taps,
+			.y = (float *)yk_ptr(j->y) + lead_of(j, j->y, lead) + i,
+			.ys = j->y->strides[1],
+			.rows = end - i,
+		};
+		if (j->lanes == 1)
+			sparse_lanes(&s, 1, scratch);
+		else
+			sparse_lanes(&s, 2, scratch);
 		return;
 	}
 #define SUMS(T, I, name) \
@@ -447,14 +453,16 @@ static void dot_item(void *arg, int64_t item)
 #undef DOTS
 }
 
-// True if sparse_lanes computes groups of channels: f32, and so many entries that transposing the
-// columns pays.
-static bool takes_lanes(const struct job *j)
+// Vectors of channels for sparse_lanes: f32, and so many entries that transposing the columns pays.
+// 0: other means are better.
+static int lanes_of(const struct job *j)
 {
-	return j->together == CHANNELS && j->w && j->x->dtype == yoke_f32 &&
-	       j->idx->dtype == yoke_i32 && j->x->strides[2] == 1 && j->y->strides[2] == 1 &&
-	       j->columns <= SPARSE_COLUMNS && j->entries >= j->columns &&
-	       j->y->strides[1] <= INT_MAX / 4;
+	if (j->after != 1 || !j->taps || j->max || (!j->w && j->taps > 1) ||
+	    j->before < SPARSE_LANES || j->x->dtype != yoke_f32 || j->idx->dtype != yoke_i32 ||
+	    j->x->strides[2] != 1 || j->y->strides[2] != 1 || j->columns > SPARSE_COLUMNS ||
+	    j->entries < j->columns || j->y->strides[1] > INT_MAX / 4)
+		return 0;
+	return j->before % SPARSE_CHANNELS || 2 * j->columns > SPARSE_COLUMNS ? 1 : 2;
 }
 
 // Divides `n` rows or columns of `size` elements into blocks.
@@ -474,9 +482,11 @@ static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
 		return err;
 	const int64_t leads = j.groups * j.before, mean = j.rows ? j.entries / j.rows + 1 : 1;
 	if (op->code == YOKE_OP_SPARSE) {
-		j.together =
-			j.after == 1 && j.taps > 1 && !j.max && j.before >= CHANNELS ? CHANNELS : 1;
-		j.lanes = takes_lanes(&j);
+		j.lanes = lanes_of(&j);
+		j.together = j.lanes ? j.lanes * SPARSE_LANES :
+			     j.after == 1 && j.taps > 1 && !j.max && j.before >= CHANNELS ?
+				       CHANNELS :
+				       1;
 		divide(&j, j.rows, mean * j.after * j.together);
 		if (j.lanes && j.each * j.taps < TRANSPOSED * j.columns) {
 			j.each = TRANSPOSED * j.columns / j.taps;
