@@ -161,8 +161,7 @@ static void panel(void *arg, int64_t index)
 	double *z = g->z + index * g->n * PANELS(width);
 	if (g->fresh)
 		PANELS(begin)(g->n, g->a, g->ld, g->tau, 1, g->dots, index, z);
-	for (int64_t k = 0; k < g->sweeps; k++)
-		PANELS(turn)(&g->sweep[k], g->c, g->s, z);
+	PANELS(turn)(g->sweep, g->sweeps, g->c, g->s, z);
 }
 
 static void apply(struct eigen *g)
@@ -196,13 +195,11 @@ static void step(struct eigen *g, int64_t l, int64_t m)
 		g->sweep[g->sweeps] = (struct sweep){ .from = m, .at = g->rotations };
 	for (; i >= l; i--) {
 		const double f = s * e[i], b = c * e[i];
-		e[i + 1] = r = hypot(f, x);
+		e[i + 1] = r = rotation(x, f, &c, &s);
 		if (r == 0) { // the matrix splits here
 			d[i + 1] -= p;
 			break;
 		}
-		s = f / r;
-		c = x / r;
 		x = d[i + 1] - p;
 		r = (d[i] - x) * s + 2 * c * b;
 		p = s * r;

@@ -5,8 +5,9 @@
 // from both sides make it bidiagonal; their updates are pending for a block of columns and then
 // applied at once, so that most passes only read the matrix (Dongarra, Sorensen and Hammarling
 // 1989). Implicit QR steps (Golub and Kahan 1965, Demmel and Kahan 1990) diagonalize it, in f64. As
-// in EIGH, rotations are recorded and applied to panels of all vectors, independently; the work on
-// a panel depends only on n, so results do not depend on the number of threads.
+// in EIGH, rotations are recorded and applied to panels of all vectors, independently, while the
+// next ones are computed; the work on a panel depends only on n, so results do not depend on the
+// number of threads.
 #include "config.h"
 
 #include <stdlib.h>
@@ -36,21 +37,6 @@ static int64_t max_of(int64_t n)
 static void *after(char *memory, size_t at)
 {
 	return memory ? memory + at : NULL;
-}
-
-// c f + s g = r, c g - s f = 0; the numbers are at most about 1 in modulus
-static double rotation(double f, double g, double *c, double *s)
-{
-	if (g == 0) {
-		*c = 1;
-		*s = 0;
-		return f;
-	}
-	const double max = fmax(fabs(f), fabs(g)), x = f / max, y = g / max,
-		     r = sqrt(x * x + y * y);
-	*c = x / r;
-	*s = y / r;
-	return max * r;
 }
 
 // The smaller singular value of [[f, g], [0, h]] (LAPACK's dlas2).

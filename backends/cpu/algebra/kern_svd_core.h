@@ -3,9 +3,16 @@
 // blocks, diagonalization in f64, vectors in panels. Included once per precision with the macros of
 // panels.h, SVD(name), DENSE, and REFLECT(u, at, n, tau).
 
-// One side's vectors in panels, the rotations of its pairs, its reflections.
+// One side's vectors in panels, its reflections.
 struct SVD(side) {
-	REAL *z, *c, *s, *tau, *dots;
+	REAL *z, *tau, *dots;
+};
+
+// Recorded sweeps: the rotations of both sides' pairs.
+struct SVD(record) {
+	REAL *cu, *su, *cv, *sv;
+	struct sweep *sweep;
+	int64_t rotations, sweeps;
 };
 
 // The remaining matrix is a - l y' - x r' for all steps of a block; row k of a is r of step k, row
@@ -17,9 +24,12 @@ struct SVD(core) {
 	REAL *sums;     // [CHUNKS][ld]
 	double *d, *e;  // diagonals
 	struct SVD(side) u, v;
-	struct sweep *sweep;
-	int64_t rotations, sweeps, max;
+	// one record is applied while the other one is filled, each with up to `max` rotations
+	struct SVD(record) record[2], *applied, *filled;
+	int64_t max;
 	bool vectors, fresh;
+	// the diagonalization: values after m are done; QR steps that it may still take
+	int64_t m, steps;
 	// the pass that runs
 	int64_t k, begin;  // its step, and the first one of the block
 	const REAL *l, *r; // the reflections of step k
@@ -30,6 +40,7 @@ static size_t SVD(divide)(struct SVD(core) * g, int64_t n, bool vectors, char *m
 {
 	const int64_t ld = dense_ld(n), max = max_of(n), panels = PANELS(of)(n) * n * PANELS(width);
 	size_t at = 0;
+	struct SVD(record) *a = &g->record[0], *b = &g->record[1];
 	*g = (struct SVD(core)){ .n = n, .ld = ld, .max = max, .vectors = vectors, .fresh = true };
 	struct {
 		void *to;
@@ -47,13 +58,18 @@ static size_t SVD(divide)(struct SVD(core) * g, int64_t n, bool vectors, char *m
 		// with vectors
 		{ &g->u.z, panels * (int64_t)sizeof(REAL) },
 		{ &g->v.z, panels * (int64_t)sizeof(REAL) },
-		{ &g->u.c, max * (int64_t)sizeof(REAL) },
-		{ &g->u.s, max * (int64_t)sizeof(REAL) },
-		{ &g->v.c, max * (int64_t)sizeof(REAL) },
-		{ &g->v.s, max * (int64_t)sizeof(REAL) },
 		{ &g->u.dots, (n / GROUP + 1) * PAIRS * (int64_t)sizeof(REAL) },
 		{ &g->v.dots, (n / GROUP + 1) * PAIRS * (int64_t)sizeof(REAL) },
-		{ &g->sweep, (max + 1) * (int64_t)sizeof(struct sweep) },
+		{ &a->cu, max * (int64_t)sizeof(REAL) },
+		{ &a->su, max * (int64_t)sizeof(REAL) },
+		{ &a->cv, max * (int64_t)sizeof(REAL) },
+		{ &a->sv, max * (int64_t)sizeof(REAL) },
+		{ &a->sweep, (max + 1) * (int64_t)sizeof(struct sweep) },
+		{ &b->cu, max * (int64_t)sizeof(REAL) },
+		{ &b->su, max * (int64_t)sizeof(REAL) },
+		{ &b->cv, max * (int64_t)sizeof(REAL) },
+		{ &b->sv, max * (int64_t)sizeof(REAL) },
+		{ &b->sweep, (max + 1) * (int64_t)sizeof(struct sweep) },
 	};
 	const int count = vectors ? (int)(sizeof part / sizeof *part) : 9;
 	for (int i = 0; i < count; i++) {
@@ -265,41 +281,29 @@ static void SVD(reduce)(struct SVD(core) * g)
 
 // ---- vectors ----
 
-static void SVD(panel)(void *arg, int64_t index)
+static void SVD(panel)(const struct SVD(core) * g, int64_t index)
 {
-	const struct SVD(core) *g = arg;
 	const bool right = index % 2;
 	const struct SVD(side) *side = right ? &g->v : &g->u;
+	const struct SVD(record) *r = g->applied;
 	REAL *z = side->z + index / 2 * g->n * PANELS(width);
 	if (g->fresh)
 		PANELS(begin)
 		(g->n, right ? g->a : g->left, g->ld, side->tau, right, side->dots, index / 2, z);
-	for (int64_t k = 0; k < g->sweeps; k++)
-		PANELS(turn)(&g->sweep[k], side->c, side->s, z);
-}
-
-static void SVD(apply)(struct SVD(core) * g)
-{
-	if (g->vectors && g->fresh) {
-		PANELS(dots)(g->n, g->left, g->ld, 0, g->u.dots);
-		PANELS(dots)(g->n, g->a, g->ld, 1, g->v.dots);
-	}
-	if (g->vectors)
-		yk_team_run(2 * PANELS(of)(g->n), SVD(panel), g);
-	g->rotations = g->sweeps = 0;
-	g->fresh = false;
+	PANELS(turn)(r->sweep, r->sweeps, right ? r->cv : r->cu, right ? r->sv : r->su, z);
 }
 
 // ---- diagonalization ----
 
 static void SVD(note)(struct SVD(core) * g, double cv, double sv, double cu, double su)
 {
+	struct SVD(record) *r = g->filled;
 	if (!g->vectors)
 		return;
-	g->v.c[g->rotations] = (REAL)(cv - 1);
-	g->v.s[g->rotations] = (REAL)sv;
-	g->u.c[g->rotations] = (REAL)(cu - 1);
-	g->u.s[g->rotations++] = (REAL)su;
+	r->cv[r->rotations] = (REAL)(cv - 1);
+	r->sv[r->rotations] = (REAL)sv;
+	r->cu[r->rotations] = (REAL)(cu - 1);
+	r->su[r->rotations++] = (REAL)su;
 }
 
 // One QR step on rows l .. m, from the first to the last.
@@ -310,7 +314,8 @@ static void SVD(step)(struct SVD(core) * g, int64_t l, int64_t m)
 	if (d[l] == 0 || shift / fabs(d[l]) * (shift / fabs(d[l])) < DBL_EPSILON)
 		shift = 0;
 	if (g->vectors)
-		g->sweep[g->sweeps++] = (struct sweep){ l, m, g->rotations };
+		g->filled->sweep[g->filled->sweeps++] =
+			(struct sweep){ l, m, g->filled->rotations };
 	if (shift == 0) {
 		for (int64_t i = l; i < m; i++) {
 			r = rotation(d[i] * cs, e[i], &cs, &sn);
@@ -345,29 +350,55 @@ static void SVD(step)(struct SVD(core) * g, int64_t l, int64_t m)
 	e[m - 1] = f;
 }
 
-static bool SVD(diagonal)(struct SVD(core) * g)
+// Takes steps until the matrix is diagonal, the record is full, or too many were taken.
+static void SVD(fill)(struct SVD(core) * g)
 {
-	const int64_t n = g->n;
-	int64_t left = 60 * n + 60; // max number of steps; about two per value are typical
-	for (int64_t m = n - 1; m > 0;) {
+	struct SVD(record) *r = g->filled;
+	r->rotations = r->sweeps = 0;
+	while (g->m > 0 && g->steps > 0) {
 		// the largest element of the matrix is 1/2 .. 1
-		int64_t l = m;
+		int64_t l = g->m;
 		while (l > 0 &&
 		       fabs(g->e[l - 1]) > DBL_EPSILON / 2 * (fabs(g->d[l - 1]) + fabs(g->d[l])) &&
 		       fabs(g->e[l - 1]) > DBL_EPSILON * DBL_EPSILON)
 			l--;
-		if (l == m) {
-			m--;
+		if (l == g->m) {
+			g->m--;
 			continue;
 		}
-		if (!left--)
-			return false;
-		if (g->vectors && (g->rotations + n > g->max || g->sweeps == g->max))
-			SVD(apply)(g);
-		SVD(step)(g, l, m);
+		if (g->vectors && (r->rotations + g->n > g->max || r->sweeps == g->max))
+			return;
+		g->steps--;
+		SVD(step)(g, l, g->m);
 	}
-	SVD(apply)(g);
-	return true;
+}
+
+static void SVD(fill_or_apply)(void *arg, int64_t item)
+{
+	if (item)
+		SVD(panel)(arg, item - 1);
+	else
+		SVD(fill)(arg);
+}
+
+static bool SVD(diagonal)(struct SVD(core) * g)
+{
+	const int64_t n = g->n;
+	g->m = n - 1;
+	g->steps = 60 * n + 60; // about two per value are typical
+	g->filled = &g->record[0];
+	SVD(fill)(g);
+	if (g->vectors) {
+		PANELS(dots)(n, g->left, g->ld, 0, g->u.dots);
+		PANELS(dots)(n, g->a, g->ld, 1, g->v.dots);
+	}
+	while (g->vectors && (g->fresh || g->filled->sweeps)) {
+		g->applied = g->filled;
+		g->filled = &g->record[g->applied == g->record];
+		yk_team_run(1 + 2 * PANELS(of)(n), SVD(fill_or_apply), g);
+		g->fresh = false;
+	}
+	return g->m <= 0;
 }
 
 // Loads the matrix, transposed if it has more columns than rows, scaled by a power of two so that

@@ -19,6 +19,36 @@ struct sweep {
 	int64_t from, to, at;
 };
 
+// c f + s g = r, c g - s f = 0; the numbers are at most about 1 in modulus
+static double rotation(double f, double g, double *c, double *s)
+{
+	if (g == 0) {
+		*c = 1;
+		*s = 0;
+		return f;
+	}
+	const double square = f * f + g * g;
+	if (square < DBL_MIN / DBL_EPSILON) { // rare
+		const double max = fmax(fabs(f), fabs(g)), x = f / max, y = g / max,
+			     length = sqrt(x * x + y * y);
+		*c = x / length;
+		*s = y / length;
+		return max * length;
+	}
+	const double r = sqrt(square);
+	*c = f / r;
+	*s = g / r;
+	return r;
+}
+
+// True if the second sweep follows the first in its direction and within its vectors, so that
+// both are applied in one pass.
+static inline bool sweeps_nest(const struct sweep *a, const struct sweep *b)
+{
+	return a->to > a->from ? a->from <= b->from && b->from < b->to && b->to <= a->to :
+				 a->from >= b->from && b->from > b->to && b->to >= a->to;
+}
+
 #endif
 
 enum {
@@ -97,25 +127,97 @@ static void PANELS(begin)(int64_t n, const REAL *u, int64_t ld, const REAL *tau,
 	}
 }
 
-// Applies the rotations of a sweep to a panel: of vectors x and y, in the sweep's order, c x + s y
-// remains, and c y - s x goes on.
-static void PANELS(turn)(const struct sweep *w, const REAL *c, const REAL *s, REAL *z)
+// One rotation of a panel: of vectors x and y, c x + s y remains, and c y - s x goes on. x is
+// carried, and `next` is y; *out is what remains.
+static inline __attribute__((always_inline)) void PANELS(rotate)(const REAL *c, const REAL *s,
+								 V *carried, const V *next, V *out)
+{
+	for (int p = 0; p < PANELS(count); p++) {
+		const V y = next[p], x = carried[p];
+		out[p] = FMA(SPLAT(*s), y, FMA(SPLAT(*c), x, x));
+		carried[p] = FMA(SPLAT(-*s), x, FMA(SPLAT(*c), y, y));
+	}
+}
+
+static inline __attribute__((always_inline)) void PANELS(load)(V *to, const REAL *row)
+{
+	for (int p = 0; p < PANELS(count); p++)
+		to[p] = LOAD(row + p * VL);
+}
+
+static inline __attribute__((always_inline)) void PANELS(store)(REAL *row, const V *from)
+{
+	for (int p = 0; p < PANELS(count); p++)
+		STORE(row + p * VL, from[p]);
+}
+
+// The rotations of one sweep from vector `row` on, whose content is carried, to vector `end`.
+static void PANELS(turn_from)(REAL *row, const REAL *end, int64_t step, const REAL *c,
+			      const REAL *s, V *carried)
+{
+	V next[PANELS(count)], out[PANELS(count)];
+	for (; row != end; row += step) {
+		PANELS(load)(next, row + step);
+		PANELS(rotate)(c++, s++, carried, next, out);
+		PANELS(store)(row, out);
+	}
+	PANELS(store)(row, carried);
+}
+
+static void PANELS(turn_one)(const struct sweep *w, const REAL *c, const REAL *s, REAL *z)
+{
+	enum { W = PANELS(width) };
+	V carried[PANELS(count)];
+	PANELS(load)(carried, z + w->from * W);
+	PANELS(turn_from)(z + w->from * W, z + w->to * W, w->to > w->from ? W : -W, c + w->at,
+			  s + w->at, carried);
+}
+
+// Two sweeps that nest: each vector that the first one leaves is the next one of the second.
+static void PANELS(turn_two)(const struct sweep *w, const REAL *c, const REAL *s, REAL *z)
 {
 	enum { N = PANELS(count), W = PANELS(width) };
 	const int64_t step = w->to > w->from ? W : -W;
-	REAL *row = z + w->from * W, *const end = z + w->to * W;
-	V carried[N];
-	c += w->at;
-	s += w->at;
-	for (int p = 0; p < N; p++)
-		carried[p] = LOAD(row + p * VL);
-	for (; row != end; row += step, c++, s++)
-		for (int p = 0; p < N; p++) {
-			const V next = LOAD(row + step + p * VL);
-			STORE(row + p * VL,
-			      FMA(SPLAT(*s), next, FMA(SPLAT(*c), carried[p], carried[p])));
-			carried[p] = FMA(SPLAT(-*s), carried[p], FMA(SPLAT(*c), next, next));
-		}
-	for (int p = 0; p < N; p++)
-		STORE(row + p * VL, carried[p]);
+	const REAL *ca = c + w[0].at, *sa = s + w[0].at, *cb = c + w[1].at, *sb = s + w[1].at;
+	REAL *row = z + w[0].from * W, *const end = z + w[0].to * W;
+	const REAL *const first = z + w[1].from * W, *const last = z + w[1].to * W;
+	V a[N], b[N], next[N], left[N], out[N];
+
+	PANELS(load)(a, row);
+	for (; row != first; row += step) {
+		PANELS(load)(next, row + step);
+		PANELS(rotate)(ca++, sa++, a, next, out);
+		PANELS(store)(row, out);
+	}
+	PANELS(load)(next, row + step);
+	PANELS(rotate)(ca++, sa++, a, next, b);
+	for (row += step; row != last; row += step) {
+		PANELS(load)(next, row + step);
+		PANELS(rotate)(ca++, sa++, a, next, left);
+		PANELS(rotate)(cb++, sb++, b, left, out);
+		PANELS(store)(row - step, out);
+	}
+	if (row == end) {
+		PANELS(rotate)(cb, sb, b, a, out);
+		PANELS(store)(row - step, out);
+		PANELS(store)(row, b);
+		return;
+	}
+	PANELS(load)(next, row + step);
+	PANELS(rotate)(ca++, sa++, a, next, left);
+	PANELS(rotate)(cb, sb, b, left, out);
+	PANELS(store)(row - step, out);
+	PANELS(store)(row, b);
+	PANELS(turn_from)(row + step, end, step, ca, sa, a);
+}
+
+// Applies the rotations of sweeps, in their order, to a panel.
+static void PANELS(turn)(const struct sweep *w, int64_t sweeps, const REAL *c, const REAL *s,
+			 REAL *z)
+{
+	for (int64_t k = 0; k < sweeps; k++)
+		if (k + 1 < sweeps && sweeps_nest(&w[k], &w[k + 1]))
+			PANELS(turn_two)(&w[k++], c, s, z);
+		else
+			PANELS(turn_one)(&w[k], c, s, z);
 }
