@@ -24,9 +24,10 @@ struct yk_dense {
 	void (*load)(const struct matrix *from, int64_t m, int64_t n, void *to, int64_t ld);
 	void (*store)(const struct matrix *to, int64_t m, int64_t n, const void *from, int64_t ld);
 	// Overwrites a [m,n] with L, whose unit diagonal is not stored, and U. perm [m] receives
-	// the row of a that each row of L U is. Returns the permutation's sign. memory: m UNIT
-	// elements.
+	// the row of a that each row of L U is. Returns the permutation's sign. memory:
+	// lu_elements(m) elements.
 	int (*lu)(int64_t m, int64_t n, void *a, int64_t ld, void *memory, int64_t *perm);
+	int64_t (*lu_elements)(int64_t m);
 	// Overwrites x [n,k] with the solution of t y = x for the lower or upper triangle of t
 	// [n,n]; transposed: t' y = x. triangle: x is lower triangular and so is y, so only those
 	// elements are computed (lower and not transposed).
@@ -40,7 +41,7 @@ struct yk_dense {
 	// of Q, for any k.
 	void (*q)(int64_t m, int64_t n, int64_t k, const void *memory, void *x, int64_t ld);
 	void (*q_columns)(int64_t m, int64_t n, int64_t k, const void *memory, void *x, int64_t ld);
-	// exp(a) [n,n] -> y; a is overwritten. memory: 6 n ld elements.
+	// exp(a) [n,n] -> y; a is overwritten. memory: 6 n ld + lu_elements(n) elements.
 	void (*exponential)(int64_t n, void *a, void *y, int64_t ld, void *memory, int64_t *perm);
 };
 

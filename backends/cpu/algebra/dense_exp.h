@@ -122,7 +122,7 @@ static void exponential(int64_t n, void *from, void *to, int64_t ld, void *memor
 		part[0][i] = v[i] - u[i];
 		v[i] += u[i];
 	}
-	lu(n, n, part[0], ld, u, perm);
+	lu(n, n, part[0], ld, (REAL *)memory + 6 * n * ld, perm);
 	for (int64_t i = 0; i < n; i++)
 		memcpy(y + i * ld, v + perm[i] * ld, (size_t)ld * sizeof *y);
 	triangular(n, ld, part[0], ld, false, false, true, false, y, ld);

@@ -11,34 +11,61 @@ enum { DEEP = 128, STRIP = 512, MAX_ROWS = 16 };
 
 typedef REAL unit_vec __attribute__((vector_size(UNIT * sizeof(REAL))));
 
-static void load(const struct matrix *from, int64_t m, int64_t n, void *to, int64_t ld)
+// A copy of a matrix between rows ld apart and any strides, by work items of COPY_ROWS rows.
+enum { COPY_ROWS = 64 };
+struct copy {
+	const struct matrix *matrix;
+	int64_t m, n, ld;
+	REAL *rows;
+};
+
+static void load_rows(void *arg, int64_t item)
 {
+	const struct copy *p = arg;
+	const struct matrix *from = p->matrix;
+	const int64_t begin = item * COPY_ROWS, end = yk_min(begin + COPY_ROWS, p->m), n = p->n;
 	const REAL *base = (const REAL *)from->base;
-	REAL *a = to;
 	if (from->cs == 1 || n == 1) {
-		for (int64_t i = 0; i < m; i++) {
-			memcpy(a + i * ld, base + i * from->rs, (size_t)n * sizeof *a);
-			memset(a + i * ld + n, 0, (size_t)(ld - n) * sizeof *a);
+		for (int64_t i = begin; i < end; i++) {
+			REAL *to = p->rows + i * p->ld;
+			memcpy(to, base + i * from->rs, (size_t)n * sizeof *to);
+			memset(to + n, 0, (size_t)(p->ld - n) * sizeof *to);
 		}
 		return;
 	}
-	for (int64_t first = 0; first < ld; first += UNIT) // a cache line of each row
-		for (int64_t i = 0; i < m; i++)
-			for (int64_t j = first; j < yk_min(first + UNIT, ld); j++)
-				a[i * ld + j] = j < n ? base[i * from->rs + j * from->cs] : 0;
+	for (int64_t first = 0; first < p->ld; first += UNIT) // a cache line of each row
+		for (int64_t i = begin; i < end; i++)
+			for (int64_t j = first; j < yk_min(first + UNIT, p->ld); j++)
+				p->rows[i * p->ld + j] =
+					j < n ? base[i * from->rs + j * from->cs] : 0;
+}
+
+static void store_rows(void *arg, int64_t item)
+{
+	const struct copy *p = arg;
+	const struct matrix *to = p->matrix;
+	const int64_t begin = item * COPY_ROWS, end = yk_min(begin + COPY_ROWS, p->m);
+	REAL *base = (REAL *)to->base;
+	for (int64_t i = begin; i < end; i++) {
+		const REAL *from = p->rows + i * p->ld;
+		if (to->cs == 1)
+			memcpy(base + i * to->rs, from, (size_t)p->n * sizeof *from);
+		else
+			for (int64_t j = 0; j < p->n; j++)
+				base[i * to->rs + j * to->cs] = from[j];
+	}
+}
+
+static void load(const struct matrix *from, int64_t m, int64_t n, void *to, int64_t ld)
+{
+	struct copy p = { from, m, n, ld, to };
+	yk_team_run(yk_ceil_div(m, COPY_ROWS), load_rows, &p);
 }
 
 static void store(const struct matrix *to, int64_t m, int64_t n, const void *from, int64_t ld)
 {
-	REAL *base = (REAL *)to->base;
-	const REAL *a = from;
-	for (int64_t i = 0; i < m; i++) {
-		if (to->cs == 1)
-			memcpy(base + i * to->rs, a + i * ld, (size_t)n * sizeof *a);
-		else
-			for (int64_t j = 0; j < n; j++)
-				base[i * to->rs + j * to->cs] = a[i * ld + j];
-	}
+	struct copy p = { to, m, n, ld, (REAL *)(uintptr_t)from };
+	yk_team_run(yk_ceil_div(m, COPY_ROWS), store_rows, &p);
 }
 
 struct product {

@@ -10,6 +10,7 @@
 #include "dense.h"
 
 #define REAL float
+#define INTEGER int32_t // of the same size
 #define ABS fabsf
 #define SQRT sqrtf
 #define SMALLEST FLT_MIN
@@ -23,5 +24,6 @@
 #include "dense_exp.h"
 
 const struct yk_dense ISA(yk_dense_f32) = {
-	sizeof(REAL), load, store, lu, triangular, qr, qr_elements, q, q_columns, exponential
+	sizeof(REAL), load,	   store, lu,	     lu_elements, triangular,
+	qr,	      qr_elements, q,	  q_columns, exponential
 };

@@ -10,6 +10,7 @@
 #include "dense.h"
 
 #define REAL double
+#define INTEGER int64_t // of the same size
 #define ABS fabs
 #define SQRT sqrt
 #define SMALLEST DBL_MIN
@@ -23,5 +24,6 @@
 #include "dense_exp.h"
 
 const struct yk_dense ISA(yk_dense_f64) = {
-	sizeof(REAL), load, store, lu, triangular, qr, qr_elements, q, q_columns, exponential
+	sizeof(REAL), load,	   store, lu,	     lu_elements, triangular,
+	qr,	      qr_elements, q,	  q_columns, exponential
 };

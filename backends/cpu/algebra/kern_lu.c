@@ -27,8 +27,10 @@ static int64_t *vector_of(const struct yoke_view *v, int64_t index, int64_t *str
 static size_t lu_bytes(const struct yoke_op *op)
 {
 	const struct yoke_view *a = &op->in[0];
-	return dense_align((size_t)rows_of(a) * sizeof(int64_t)) +
-	       (size_t)(rows_of(a) * (dense_ld(columns_of(a)) + UNIT)) * yk_esize(a->dtype);
+	const struct yk_dense *d = dense_of(a->dtype);
+	const int64_t m = rows_of(a);
+	return dense_align((size_t)m * sizeof(int64_t)) +
+	       (size_t)(m * dense_ld(columns_of(a)) + d->lu_elements(m)) * d->element;
 }
 
 static void lu_one(struct dense_batch *b, int64_t index, void *memory)

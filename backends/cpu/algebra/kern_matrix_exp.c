@@ -4,13 +4,14 @@
 
 #include "dense.h"
 
-enum { MATRICES = 8 }; // of workspace: the operand, the result, and six
+enum { MATRICES = 8 }; // of workspace: the operand, the result, and six; a panel follows them
 
 static size_t bytes(const struct yoke_op *op)
 {
 	const struct yoke_view *a = &op->in[0];
+	const struct yk_dense *d = dense_of(a->dtype);
 	const int64_t n = a->dims[a->rank - 1];
-	return (size_t)(MATRICES * n * dense_ld(n)) * yk_esize(a->dtype) +
+	return (size_t)(MATRICES * n * dense_ld(n) + d->lu_elements(n)) * d->element +
 	       (size_t)n * sizeof(int64_t);
 }
 
@@ -20,11 +21,12 @@ static void one(struct dense_batch *b, int64_t index, void *memory)
 	const int64_t n = in->dims[in->rank - 1], ld = dense_ld(n);
 	const struct matrix from = matrix_of(in, 2, index),
 			    to = matrix_of(&b->op->out[0], 2, index);
-	const size_t size = (size_t)(n * ld) * b->dense->element;
+	const size_t size = (size_t)(n * ld) * b->dense->element,
+		     panel = (size_t)b->dense->lu_elements(n) * b->dense->element;
 	char *a = memory;
 	b->dense->load(&from, n, n, a, ld);
 	b->dense->exponential(n, a, a + size, ld, a + 2 * size,
-			      (int64_t *)(void *)(a + MATRICES * size));
+			      (int64_t *)(void *)(a + MATRICES * size + panel));
 	b->dense->store(&to, n, n, a + size, ld);
 }
 
