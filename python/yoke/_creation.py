@@ -137,10 +137,12 @@ def meshgrid(*x: Any, indexing: str = "xy") -> list[Tensor]:
 def one_hot(ids: Any, num_classes: int = -1, *, dtype: Any = "i64") -> Tensor:
     """ids [..] -> [..,num_classes]: 1 at the id, else 0.  -1: as many classes as the largest id needs, which is read."""
     ids = _of(ids)
-    if ids.dtype.is_floating_point:
-        raise TypeError(f"one_hot: ids are integers, got {ids.dtype.name} {list(ids.shape)}")
+    if ids.dtype is not _dtype.i64 and ids.dtype is not _dtype.i32:
+        if ids.dtype.is_floating_point:
+            raise TypeError(f"one_hot: ids are integers, got {ids.dtype.name} {list(ids.shape)}")
+        ids = _core.cast(ids, "i64")
     n = num_classes if num_classes >= 0 else int(_core.reduce_max(ids).item()) + 1 if ids.size else 0
-    return _core.one_hot(ids if ids.dtype.name in ("i32", "i64") else _core.cast(ids, "i64"), n, dtype)
+    return _core.one_hot(ids, n, dtype)
 
 
 def _window(call: str, n: int, periodic: bool, dtype: Any, fn: Any) -> Tensor:

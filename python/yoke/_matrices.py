@@ -8,6 +8,7 @@ from typing import Any
 
 from . import _core
 from ._common import Tensor, _axis_of, _of
+from ._record import dtype as _dtype
 from ._reductions import _floating, norm, sum
 from ._shapes import _promoted, atleast_2d, broadcast_tensors, moveaxis, ravel, unsqueeze
 
@@ -51,7 +52,7 @@ def diag(x: Any, k: int = 0) -> Tensor:
         return diagonal(x, k)
     if x.ndim != 1:
         raise ValueError(f"diag: takes a vector or a matrix, got a tensor of {x.ndim} axes")
-    return _core.diag(x, k) if x.dtype.name != "bool" else _core.cast(_core.diag(_core.cast(x, "u8"), k), "bool")
+    return _core.diag(x, k) if x.dtype is not _dtype.bool else _core.cast(_core.diag(_core.cast(x, "u8"), k), "bool")
 
 
 def trace(x: Any, offset: int = 0) -> Tensor:

@@ -274,6 +274,8 @@ def roll(x: Any, shift: int | Sequence[int], axis: Axis = None) -> Tensor:
     if axis is None:
         if len(shifts) != 1:
             raise ValueError(f"roll: {len(shifts)} shifts without axes")
+        if x.ndim == 1:
+            return _core.roll(x, shifts[0], 0)
         return _core.reshape(_core.roll(_core.reshape(x, (x.size,)), shifts[0], 0), x.shape)
     axes = [axis] if isinstance(axis, int) else list(axis)
     if isinstance(shift, int):
