@@ -43,7 +43,9 @@ struct job {
 	bool even;         // strips of a run or tile are equally spaced
 	// the input that is used directly as values, dense unless `few`; -1: the program does more
 	int plain;
-	const char *values;     // its address, or NULL
+	// the dense f16 or bf16 input whose columns are summed without a program; -1: none
+	int half;
+	const char *values;     // the address of `plain`, or NULL
 	struct yk_acc *partial; // [segments][K*C]; NULL: one segment
 	int64_t units, each;    // units: K * segments * tiles; each: units per work item
 	atomic_bool no_memory;
@@ -255,6 +257,14 @@ static void columns(const struct job *j, struct scratch *t, int64_t k, int64_t s
 
 	c->cols = s->C - col < s->tile ? s->C - col : s->tile;
 	j->r->clear(s->kind, c);
+	if (j->half >= 0) {
+		const struct yk_operand *o = &j->prog.in[j->half];
+		ISA(yk_reduce_half_rows)
+		(c, o->dtype,
+		 (const uint16_t *)(const void *)o->base + (k * s->N + row) * s->C + col, s->C,
+		 end - row);
+		row = end;
+	}
 	int64_t step = s->tiles == 1 ? YK_STRIP / s->C : 1, stride = c->cols;
 	if (j->values)
 		step = end - row, stride = s->C;
@@ -329,6 +339,15 @@ static void join_item(void *arg, int64_t index)
 	}
 }
 
+// The f16 or bf16 input that the program converts to f32 and nothing else; otherwise -1.
+static int converted_input(const struct yk_prog *p)
+{
+	const struct yoke_insn *i = &p->map->insn[p->map->out[0]];
+	if (i->op == YOKE_MAP_CAST && i->dtype == yoke_f32)
+		i = &p->map->insn[i->a];
+	return i->op == YOKE_MAP_INPUT && yk_is_half(i->dtype) && p->in[i->a].linear ? i->a : -1;
+}
+
 static void *prepare(const struct yoke_op *op, uint32_t impl)
 {
 	struct job *j = calloc(1, sizeof *j + ISA(yk_prog_bytes)(op->map));
@@ -346,7 +365,7 @@ static void *prepare(const struct yoke_op *op, uint32_t impl)
 	j->cast = yk_is_float(s->value) || reg == yoke_i64 ?
 			  NULL :
 			  ISA(yk_strip_cast)(yoke_i64, reg);
-	j->plain = -1;
+	j->plain = j->half = -1;
 	if (!s->N || !s->K || !s->C)
 		return j;
 	ISA(yk_prog_init)(&j->prog, j + 1, op, s->perm, 0);
@@ -359,6 +378,8 @@ static void *prepare(const struct yoke_op *op, uint32_t impl)
 		if (j->prog.in[input].linear || j->few)
 			j->plain = input;
 	}
+	if (s->C > 1 && s->kind == YOKE_REDUCE_SUM)
+		j->half = converted_input(&j->prog);
 	j->even = j->prog.rank == 1 ||
 		  (j->prog.rank == 2 && j->prog.row == (s->C > 1 ? s->C : s->N));
 	j->units = s->K * s->segments * s->tiles;

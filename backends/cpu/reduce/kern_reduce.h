@@ -70,6 +70,11 @@ bool ISA(yk_reduce_windows_init)(struct yk_reduce_windows *, const struct yoke_o
 				 const struct yoke_view *x);
 void ISA(yk_reduce_windows_run)(const struct yk_reduce_windows *, float *to, const float *from);
 
+// Adds `count` rows of f16 or bf16, `stride` apart, to the sums of an f32 reducer's columns: as its
+// `rows` would add the converted elements.
+void ISA(yk_reduce_half_rows)(struct yk_columns *, int dtype, const uint16_t *x, int64_t stride,
+			      int64_t count);
+
 extern const struct yk_reducer ISA(yk_reduce_f32), ISA(yk_reduce_f64), ISA(yk_reduce_i64);
 
 #endif
