@@ -554,9 +554,13 @@ void ISA(yk_frame_next)(struct yk_frame *f, int64_t strip, int64_t first, int64_
 	const int count = f->prog->nform;
 
 	if (strip > 1 && f->shifts) {
+		// one by one: a vector of them would wait for parts that were just stored
 		for (int i = 0; i < count; i++)
-			for (int k = 0; k < 3; k++)
-				f->link[i].p[k] += f->shift[i].by[k];
+			for (int k = 0; k < 3; k++) {
+				char *to = f->link[i].p[k] + f->shift[i].by[k];
+				__asm__("" : "+r"(to));
+				f->link[i].p[k] = to;
+			}
 		for (int i = 0; i < f->splats; i++) {
 			const struct yk_step *s = f->splat[i];
 			const struct yk_operand *o = &f->prog->in[s->input];
