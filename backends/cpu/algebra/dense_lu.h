@@ -56,9 +56,9 @@ struct lu_search {
 	unit_mask row;
 };
 
-static inline void lu_search(struct lu_search *s, unit_vec v, int64_t row)
+static inline void lu_search(struct lu_search *s, const unit_vec *v, int64_t row)
 {
-	const unit_vec size = (unit_vec)((unit_mask)v & ~(unit_mask)(-(unit_vec){ 0 }));
+	const unit_vec size = (unit_vec)((unit_mask)*v & ~(unit_mask)(-(unit_vec){ 0 }));
 	const unit_mask more = (unit_mask)(size > s->max);
 	s->max = (unit_vec)((more & (unit_mask)size) | (~more & (unit_mask)s->max));
 	s->row = (more & ((unit_mask){ 0 } + (INTEGER)row)) | (~more & s->row);
@@ -86,7 +86,7 @@ static int64_t lu_pivot(const REAL *column, int64_t first, int64_t m)
 	unit_vec v;
 	for (int64_t i = first; i < m; i += UNIT) {
 		memcpy(&v, column + i, sizeof v);
-		lu_search(&s, v, i);
+		lu_search(&s, &v, i);
 	}
 	return lu_found(&s, first);
 }
@@ -111,7 +111,7 @@ static int64_t lu_eliminate(REAL *x, int64_t step, int64_t j, int64_t m)
 			v -= l * u[c];
 			memcpy(x + c * step + i, &v, sizeof v);
 			if (c == j + 1)
-				lu_search(&s, v, i);
+				lu_search(&s, &v, i);
 		}
 	}
 	return lu_found(&s, j + 1);

@@ -239,9 +239,12 @@ FLAT void multiply(const int rows, const int nv, int64_t last, int64_t k, const 
 #pragma GCC unroll 32
 	for (int i = 0; i < rows; i++) {
 		T *to = c + i * ldc;
+		if (add) { // all vectors before the first is stored, because they may overlap
 #pragma GCC unroll 32
-		for (int j = 0; add && j < nv; j++)
-			sum[i * nv + j] += *(const vec_u *)(to + (j == nv - 1 ? last : j * VL));
+			for (int j = 0; j < nv; j++)
+				sum[i * nv + j] +=
+					*(const vec_u *)(to + (j == nv - 1 ? last : j * VL));
+		}
 #pragma GCC unroll 32
 		for (int j = 0; j < nv; j++)
 			*(vec_u *)(to + (j == nv - 1 ? last : j * VL)) = sum[i * nv + j];
