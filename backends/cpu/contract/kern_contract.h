@@ -16,7 +16,7 @@ struct yk_blocking {
 	int64_t mb, nb, kc; // a work item's block of c; the length of its panels along k
 	int64_t ns, ks;     // SHARED: columns and depth of b packed at a time
 	bool share_a;       // the team packs a
-	int64_t entries;    // STRIPS_IN_PLACE: batch entries per work item
+	int64_t entries;    // blocks per work item; above 1 a block is a whole matrix
 };
 
 // Operand b of a convolution: windows into a copy of the image that is zero-padded and, for

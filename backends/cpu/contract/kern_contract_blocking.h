@@ -193,7 +193,8 @@ static void block_in_place(const struct yk_gemm *g, struct yk_blocking *c)
 
 	c->mb = g->m;
 #ifndef PAIRS
-	if (g->batches >= 2 * RUNS && bytes_of_b(g) <= RESIDENT) {
+	if (g->batches >= 2 * RUNS && products(g->m, g->n, g->k) <= 16. * SMALL &&
+	    products(g->m, g->n, 1) * sizeof(T) <= RESIDENT && bytes_of_b(g) <= RESIDENT) {
 		c->nb = g->n;
 		c->entries = yk_ceil_div(g->batches, RUNS);
 		return;

@@ -283,23 +283,24 @@ FLAT void multiply_tile(const int rows, const int nv, int64_t k, const T *a, con
 // With fewer rows, more columns fit in the registers, and b is read in longer runs.
 #define WIDE(rows) (MR * NV / (rows) < 16 ? MR * NV / (rows) : 16)
 
-// next, step: as for multiply.
+// last: of a tile of two vectors. next, step: as for multiply.
 typedef void strip_fn(int64_t last, int64_t k, const T *a, int64_t am, int64_t ak, const char *b,
 		      int64_t ldb, T *c, int64_t ldc, bool add, int64_t ahead, const char *next,
 		      int64_t step);
 
-#define STRIP(rows, name, nv, dtype) \
+#define STRIP(rows, name, nv, at, dtype) \
 	static void name##_##rows(int64_t last, int64_t k, const T *a, int64_t am, int64_t ak, \
 				  const char *b, int64_t ldb, T *c, int64_t ldc, bool add, \
 				  int64_t ahead, const char *next, int64_t step) \
 	{ \
-		multiply_far(rows, nv, last, k, a, am, ak, dtype, b, ldb, c, ldc, add, ahead, \
-			     NULL, next, step); \
+		(void)last; \
+		multiply_far(rows, nv, at, k, a, am, ak, dtype, b, ldb, c, ldc, add, ahead, NULL, \
+			     next, step); \
 	}
 #define STRIPS_OF(rows, kind, dtype) \
-	STRIP(rows, wide##kind, WIDE(rows), dtype) \
-	STRIP(rows, two##kind, 2, dtype) \
-	STRIP(rows, one##kind, 1, dtype)
+	STRIP(rows, wide##kind, WIDE(rows), (WIDE(rows) - 1) * VL, dtype) \
+	STRIP(rows, two##kind, 2, last, dtype) \
+	STRIP(rows, one##kind, 1, 0, dtype)
 #define STRIPS(rows) STRIPS_OF(rows, , PLAIN)
 EACH_ROWS(STRIPS)
 
@@ -356,8 +357,8 @@ static void pad_columns(int64_t n, int64_t k, int dtype, const char *b, int64_t 
 }
 
 // c (rows, n) = or += a b, with rows as in strip_of and b of dtype. padded: b by pad_columns, if
-// n < VL. The last vector of columns overlaps the one before it. Meanwhile prefetches `bytes` bytes
-// from `next` on.
+// n < VL. If n is no multiple of VL, the last vector of columns overlaps the one before it.
+// Meanwhile prefetches `bytes` bytes from `next` on.
 static void multiply_strip(int rows, int64_t n, int64_t k, const T *a, int64_t am,
 			   int64_t ak, int dtype, const char *b, int64_t ldb, T *c,
 			   int64_t ldc, bool add, int64_t ahead, const T *padded, const char *next,
@@ -372,7 +373,8 @@ static void multiply_strip(int rows, int64_t n, int64_t k, const T *a, int64_t a
 				     next, yk_ceil_div(bytes, k));
 		for (int i = 0; i < rows; i++)
 			for (int64_t q = 0; q < n; q++)
-				c[i * ldc + q] = edge[i * VL + q] + (add ? c[i * ldc + q] : 0);
+				c[i * ldc + q] = add ? c[i * ldc + q] + edge[i * VL + q] :
+						       edge[i * VL + q];
 		return;
 	}
 	const int64_t step = yk_ceil_div(bytes * VL, k * n); // per vector
@@ -383,7 +385,7 @@ static void multiply_strip(int rows, int64_t n, int64_t k, const T *a, int64_t a
 		cols = left >= s->cols ? s->cols : left > VL ? yk_min(left, 2 * VL) : left;
 		tile((cols > VL ? cols : VL) - VL, k, a, am, ak, b + at * size, ldb,
 		     adds_twice ? edge : c + at, adds_twice ? VL : ldc, add && !adds_twice, ahead,
-		     next + bytes * j / n, step * yk_ceil_div(cols, VL));
+		     next ? next + bytes * j / n : NULL, step * yk_ceil_div(cols, VL));
 		for (int i = 0; i < rows && adds_twice; i++)
 			for (int64_t q = j; q < n; q++)
 				c[i * ldc + q] += edge[i * VL + q - at];
@@ -449,7 +451,8 @@ void ENTRY_ACROSS(int rows, int64_t n, int64_t k, const T *a, int64_t lda, const
 		const int64_t left = (n - j) / VL, nv = left == 4 ? 2 : left < max ? left : max;
 		cols = nv * VL;
 		strips_across[rows - 1][nv - 1](k, a, lda, b + j, ldb, c + j, ldc, add,
-						next + bytes * j / n, bytes * cols / n / k);
+						next ? next + bytes * j / n : NULL,
+						bytes * cols / n / k);
 	}
 #ifdef __riscv_vector
 	if (j < n)

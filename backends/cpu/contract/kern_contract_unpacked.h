@@ -113,21 +113,27 @@ struct upcoming {
 	int64_t bytes;
 };
 
-// What to prefetch during the products of rows i .. i + rows - 1: the next rows of a, if their
-// columns l .. l + k - 1 are all that is used of them, or a share of the next matrices.
+// What to prefetch during the products of rows i .. i + rows - 1: the next rows of a, or a share of
+// the next matrices, unless much of that memory is not used.
 static struct upcoming upcoming(const struct yk_gemm *g, const struct work *p,
 				const struct work *then, int64_t i, int64_t rows, int64_t k)
 {
 	const int64_t size = (int64_t)g->esize, of_a = g->am * size, of_b = g->bk * size;
+	const int64_t left = p->m - i - rows; // rows of a after these
+	struct upcoming u = { NULL, 0 };
 
-	if (g->ak != 1 || k < g->k || g->am > 2 * k)
-		return (struct upcoming){ NULL, 0 };
-	if (!then)
-		return (struct upcoming){ at(g, p->a, i + rows, g->am, 0, 0),
-					  yk_max(0, yk_min(rows, p->m - i - rows)) * of_a };
-	const int64_t a = p->m * of_a, b = k * of_b, all = then->b == p->b ? a : a + b;
-	const int64_t first = all * i / p->m, bytes = all * yk_min(rows, p->m - i) / p->m;
-	return (struct upcoming){ first < a ? then->a + first : then->b + (first - a), bytes };
+	if (g->ak != 1 || k < g->k || g->am > 2 * k || g->bk > 2 * p->n)
+		return u;
+	if (then) {
+		const int64_t a = p->m * of_a, all = then->b == p->b ? a : a + k * of_b;
+		const int64_t first = all * i / p->m;
+		u.from = first < a ? then->a + first : then->b + (first - a);
+		u.bytes = all * yk_min(rows, p->m - i) / p->m;
+	} else if (left > 0) {
+		u.from = at(g, p->a, i + rows, g->am, 0, 0);
+		u.bytes = yk_min(rows, left) * of_a;
+	}
+	return u;
 }
 
 // Multiplies a matrix or a block of it, and prefetches what follows: the next rows of a, or `then`,
@@ -178,10 +184,10 @@ static void strips_item(void *arg, int64_t item)
 				  (native(g) ? 0 : p.m * g->k) + (sums_in_c(g) ? 0 : p.m * p.n),
 			  &r))
 		return;
-	for (int64_t i = item * entries; i < end; i++, p = then) {
-		if (i + 1 < end)
-			then = work_of(job, i + 1);
-		multiply_strips(g, &r, &p, i + 1 < end ? &then : NULL);
+	for (int64_t i = item * entries + 1; i < end; i++, p = then) {
+		then = work_of(job, i);
+		multiply_strips(g, &r, &p, &then);
 	}
+	multiply_strips(g, &r, &p, NULL);
 }
 #endif
