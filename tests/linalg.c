@@ -71,6 +71,22 @@ static void factors(int dtype, int64_t m, int64_t n)
 	yoke_error_clear();
 }
 
+// A column whose remaining elements are all NaN has the next row as its pivot; rows before it stay.
+static void nan_pivots(int dtype)
+{
+	const double from[] = { 1, 2, 0, NAN, 3, 0, NAN, 5, 6 };
+	int64_t perm[3] = { -1, -1, -1 };
+	yoke_scope *scope = yoke_scope_begin("nan");
+	yoke_tensor *rows, *lu = yoke_lu(tensor(dtype, 2, DIMS(3, 3), from), &rows);
+	yoke_eval(2, (yoke_tensor *[]){ lu, rows });
+	values(lu, b, 9);
+	yoke_read(rows, perm, sizeof perm);
+	yoke_scope_end(scope);
+	ok(perm[0] == 0 && perm[1] == 1 && perm[2] == 2 && b[0] == 1 && b[1] == 2 && b[2] == 0,
+	   "lu of %s with NaN: rows %d %d %d, the first is %g %g %g", yoke_dtype_name(dtype),
+	   (int)perm[0], (int)perm[1], (int)perm[2], b[0], b[1], b[2]);
+}
+
 // a with n on its diagonal, so that its condition is small
 static void firm(int64_t n, int dtype)
 {
@@ -162,6 +178,8 @@ static void decomposed(const char *what, int dtype, int64_t m, int64_t n, int fu
 
 static void decompositions(void)
 {
+	nan_pivots(yoke_f32);
+	nan_pivots(yoke_f64);
 	for (int k = 0; k < SIZES; k++) {
 		const int64_t n = sizes[k], other = sizes[(k * 7 + 3) % SIZES];
 		const int dtype = k % 2 ? yoke_f32 : yoke_f64, second = k % 2 ? yoke_f64 : yoke_f32;

@@ -12,7 +12,8 @@ struct lu {
 };
 
 // A panel is factored as columns, `step` elements apart, so that vectors run along them. After each
-// column follow UNIT elements that are NaN: a vector may exceed the column, and no NaN is a pivot.
+// column follow UNIT elements that are NaN: a vector may exceed the column, and a NaN is not larger
+// than any pivot.
 // The odd number of cache lines per column keeps columns from competing for one set of a cache.
 static int64_t lu_step(int64_t m)
 {
@@ -51,12 +52,12 @@ static void lu_swap_columns(void *arg, int64_t item)
 
 // The largest element so far of each lane, and the first row of its vector.
 typedef INTEGER unit_mask __attribute__((vector_size(sizeof(unit_vec))));
-struct lu_search {
+struct lu_candidates {
 	unit_vec max;
 	unit_mask row;
 };
 
-static inline void lu_search(struct lu_search *s, const unit_vec *v, int64_t row)
+static inline void lu_search(struct lu_candidates *s, const unit_vec *v, int64_t row)
 {
 	const unit_vec size = (unit_vec)((unit_mask)*v & ~(unit_mask)(-(unit_vec){ 0 }));
 	const unit_mask more = (unit_mask)(size > s->max);
@@ -65,13 +66,13 @@ static inline void lu_search(struct lu_search *s, const unit_vec *v, int64_t row
 }
 
 // The first row with the largest element, or `none` if all are NaN.
-static int64_t lu_found(const struct lu_search *s, int64_t none)
+static int64_t lu_found(const struct lu_candidates *s, int64_t none)
 {
 	int64_t pivot = none;
 	REAL max = -1;
 	for (int k = 0; k < UNIT; k++) {
 		const int64_t row = s->row[k] + k;
-		if (s->max[k] > max || (s->max[k] == max && row < pivot)) {
+		if (s->max[k] > max || (s->max[k] >= 0 && s->max[k] == max && row < pivot)) {
 			max = s->max[k];
 			pivot = row;
 		}
@@ -82,7 +83,7 @@ static int64_t lu_found(const struct lu_search *s, int64_t none)
 // The row from `first` on with the largest element of a column of m.
 static int64_t lu_pivot(const REAL *column, int64_t first, int64_t m)
 {
-	struct lu_search s = { .max = (unit_vec){ 0 } - 1 };
+	struct lu_candidates s = { .max = (unit_vec){ 0 } - 1 };
 	unit_vec v;
 	for (int64_t i = first; i < m; i += UNIT) {
 		memcpy(&v, column + i, sizeof v);
@@ -91,22 +92,22 @@ static int64_t lu_pivot(const REAL *column, int64_t first, int64_t m)
 	return lu_found(&s, first);
 }
 
-// Subtracts multiples of row j of the panel x from the rows after it, so that column j is 0 there,
-// and stores the factors in that column. Returns the pivot of column j + 1.
-static int64_t lu_eliminate(REAL *x, int64_t step, int64_t j, int64_t m)
+// Subtracts multiples of row j of the panel x, of `width` columns, from the rows after it, so that
+// column j is 0 there, and stores the factors in that column. Returns the pivot of column j + 1.
+static int64_t lu_eliminate(REAL *x, int64_t step, int64_t j, int64_t m, int64_t width)
 {
 	const REAL top = x[j * step + j], inverse = 1 / top;
 	const bool normal = ABS(inverse) >= SMALLEST && ABS(inverse) <= 1 / SMALLEST;
-	struct lu_search s = { .max = (unit_vec){ 0 } - 1 };
+	struct lu_candidates s = { .max = (unit_vec){ 0 } - 1 };
 	REAL u[UNIT];
 	unit_vec l, v;
-	for (int64_t c = j + 1; c < UNIT; c++)
+	for (int64_t c = j + 1; c < width; c++)
 		u[c] = x[c * step + j];
 	for (int64_t i = j + 1; i < m; i += UNIT) {
 		memcpy(&l, x + j * step + i, sizeof l);
 		l = normal ? l * inverse : l / top;
 		memcpy(x + j * step + i, &l, sizeof l);
-		for (int64_t c = j + 1; c < UNIT; c++) {
+		for (int64_t c = j + 1; c < width; c++) {
 			memcpy(&v, x + c * step + i, sizeof v);
 			v -= l * u[c];
 			memcpy(x + c * step + i, &v, sizeof v);
@@ -139,7 +140,7 @@ static void lu_panel(struct lu *f, int64_t at, int64_t width)
 				lu_swap_rows(x + c * step + pivot, x + c * step + j, 1);
 		}
 		if (x[j * step + j] != 0)
-			pivot = lu_eliminate(x, step, j, m);
+			pivot = lu_eliminate(x, step, j, m, width);
 		else
 			pivot = lu_pivot(x + yk_min(j + 1, UNIT - 1) * step, j + 1, m);
 	}

@@ -11,7 +11,7 @@ enum { DEEP = 128, STRIP = 512, MAX_ROWS = 16 };
 
 typedef REAL unit_vec __attribute__((vector_size(UNIT * sizeof(REAL))));
 
-// A copy of a matrix between rows ld apart and any strides, by work items of COPY_ROWS rows.
+// Copies a matrix of any strides to or from rows ld elements apart, COPY_ROWS rows per work item.
 enum { COPY_ROWS = 64 };
 struct copy {
 	const struct matrix *matrix;
