@@ -15,10 +15,10 @@
 #include "../vector/transpose.h"
 
 enum {
-	SPARSE_LANES = 8,          // channels of a vector
+	SPARSE_LANES = 8,                   // channels of a vector
 	SPARSE_CHANNELS = 2 * SPARSE_LANES, // max channels that read an entry together
-	SPARSE_ROWS = 64,          // rows of results that are transposed back at a time
-	SPARSE_COLUMNS = 1 << 13   // max columns: they stay in L2
+	SPARSE_ROWS = 64,                   // rows of results that are transposed back at a time
+	SPARSE_COLUMNS = 1 << 13            // max columns: they stay in L2
 };
 
 typedef float lanes __attribute__((vector_size(SPARSE_LANES * sizeof(float))));
@@ -46,7 +46,7 @@ YK_INLINE void sparse_lanes_sum(lanes *to, const int parts, const lanes *column,
 		const lanes *from = column + (int64_t)idx[t] * parts;
 		const float by = !w ? 1 : idx[t] < 0 ? 0 : w[t];
 		for (int p = 0; p < parts; p++)
-			sum[p] = w ? sum[p] + from[p] * by : from[p];
+			sum[p] += w ? from[p] * by : from[p];
 	}
 	for (int p = 0; p < parts; p++)
 		to[p] = sum[p];
