@@ -19,7 +19,7 @@ struct sweep {
 	int64_t from, to, at;
 };
 
-// c f + s g = r, c g - s f = 0; the numbers are at most about 1 in modulus
+// c f + s g = r, c g - s f = 0; f f + g g does not overflow
 static double rotation(double f, double g, double *c, double *s)
 {
 	if (g == 0) {
@@ -173,7 +173,8 @@ static void PANELS(turn_one)(const struct sweep *w, const REAL *c, const REAL *s
 			  s + w->at, carried);
 }
 
-// Two sweeps that nest: each vector that the first one leaves is the next one of the second.
+// Two sweeps that nest. The second one runs a vector behind the first: its next vector is the one
+// that the first has just left.
 static void PANELS(turn_two)(const struct sweep *w, const REAL *c, const REAL *s, REAL *z)
 {
 	enum { N = PANELS(count), W = PANELS(width) };

@@ -16,7 +16,7 @@ struct yk_prepared {
 
 // ---- small ops ----
 
-// An op that takes one core about 5 us or less gains nothing from a second: what another core
+// An op that takes one core 5 to 10 us or less gains nothing from a second: what another core
 // wrote has to be fetched from its cache, and the threads may have to be woken.
 static const double SMALL_BYTES = 256 << 10, SMALL_INSTRUCTIONS = 1 << 17, SMALL_PRODUCTS = 1 << 19;
 

@@ -554,7 +554,8 @@ void ISA(yk_frame_next)(struct yk_frame *f, int64_t strip, int64_t first, int64_
 	const int count = f->prog->nform;
 
 	if (strip > 1 && f->shifts) {
-		// one by one: a vector of them would wait for parts that were just stored
+		// One by one, which the empty asm enforces: a vector of them would wait for parts
+		// that were just stored.
 		for (int i = 0; i < count; i++)
 			for (int k = 0; k < 3; k++) {
 				char *to = f->link[i].p[k] + f->shift[i].by[k];

@@ -60,8 +60,8 @@ static inline vf vf_clamp(vf x, float low, float high)
 	return vf_max(vf_splat(low), vf_min(vf_splat(high), x));
 }
 
-// Same bits as yk_exp_f32. A subnormal result costs hundreds of cycles even if it is rounded to 0,
-// as it is below -104; so those lanes scale 0.
+// Same bits as yk_exp_f32. Below -104 the result is 0; it is made from 0, because an instruction
+// whose result is subnormal before it is rounded takes hundreds of cycles.
 YK_INLINE void v_exp_any(vf *x, const int n)
 {
 	vf t[4], c[4];
@@ -79,8 +79,8 @@ static inline vf vf_exp2_low(vf t)
 	return (vf)(((bits)t << 23) + (127u << 23));
 }
 
-// e^x for x <= 0, in fewer instructions; 0 below -87, where e^x < 2^-125: subnormal results, as of
-// hidden keys, would cost hundreds of cycles.
+// e^x for x <= 0, in fewer instructions. 0 below -87, where e^x < 2^-125, so that no instruction
+// has a subnormal result, which would take hundreds of cycles: attention gives hidden keys -inf.
 YK_INLINE void v_exp(vf *x, const int n)
 {
 	vf t[4], c[4];
