@@ -263,8 +263,7 @@ static void batches(int dtype, const char *way, bool shared, bool mapped, unsign
 		const int64_t *s = shapes[i];
 		double worst = 0;
 		for (unsigned turned = 0; turned < 4; turned++) { // YOKE_TA, YOKE_TB
-			const double one = error_of(dtype, s, shared, mapped,
-						     flags | turned);
+			const double one = error_of(dtype, s, shared, mapped, flags | turned);
 			worst = one > worst || one != one ? one : worst;
 			if (worst != worst)
 				break;

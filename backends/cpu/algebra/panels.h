@@ -173,8 +173,8 @@ static void PANELS(turn_one)(const struct sweep *w, const REAL *c, const REAL *s
 			  s + w->at, carried);
 }
 
-// Two sweeps that nest. The second one runs a vector behind the first: its next vector is the one
-// that the first has just left.
+// Applies two sweeps that nest in one pass. The second sweep lags the first by one vector: each
+// vector that the first sweep has finished is the next operand of the second.
 static void PANELS(turn_two)(const struct sweep *w, const REAL *c, const REAL *s, REAL *z)
 {
 	enum { N = PANELS(count), W = PANELS(width) };

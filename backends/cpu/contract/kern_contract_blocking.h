@@ -33,7 +33,6 @@ enum {
 	SMALL = 1 << 17,         // min products per work item
 #endif
 	MANY = 32,               // work items that suffice for load balance
-	RUNS = 32,               // work items of many small matrices, each of several
 	STAYS = 64 << 10,        // bytes of unpacked b that stay in cache
 	OUTSIDE = 1 << 20,       // bytes of a that exceed L2
 	RESIDENT = 256 << 10,            // bytes of unpacked b that stay in L2 beside a and c
@@ -193,10 +192,10 @@ static void block_in_place(const struct yk_gemm *g, struct yk_blocking *c)
 
 	c->mb = g->m;
 #ifndef PAIRS
-	if (g->batches >= 2 * RUNS && products(g->m, g->n, g->k) <= 16. * SMALL &&
+	if (g->batches >= 2 * MANY && products(g->m, g->n, g->k) <= 16. * SMALL &&
 	    products(g->m, g->n, 1) * sizeof(T) <= RESIDENT && bytes_of_b(g) <= RESIDENT) {
 		c->nb = g->n;
-		c->entries = yk_ceil_div(g->batches, RUNS);
+		c->entries = yk_ceil_div(g->batches, MANY);
 		return;
 	}
 #endif

@@ -381,8 +381,15 @@ static void multiply_strip(int rows, int64_t n, int64_t k, const T *a, int64_t a
 	for (int64_t j = 0, cols; j < n; j += cols) {
 		const int64_t left = n - j, at = yk_min(j, n - VL);
 		const bool adds_twice = add && at < j; // to columns of the vector before
-		strip_fn *tile = left >= s->cols ? s->wide : left > VL ? s->two : s->one;
-		cols = left >= s->cols ? s->cols : left > VL ? yk_min(left, 2 * VL) : left;
+		strip_fn *tile = s->one;
+		cols = left;
+		if (left >= s->cols) {
+			tile = s->wide;
+			cols = s->cols;
+		} else if (left > VL) {
+			tile = s->two;
+			cols = yk_min(left, 2 * VL);
+		}
 		tile((cols > VL ? cols : VL) - VL, k, a, am, ak, b + at * size, ldb,
 		     adds_twice ? edge : c + at, adds_twice ? VL : ldc, add && !adds_twice, ahead,
 		     next ? next + bytes * j / n : NULL, step * yk_ceil_div(cols, VL));

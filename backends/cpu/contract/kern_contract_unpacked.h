@@ -113,8 +113,8 @@ struct upcoming {
 	int64_t bytes;
 };
 
-// What to prefetch during the products of rows i .. i + rows - 1: the next rows of a, or a share of
-// the next matrices, unless much of that memory is not used.
+// The memory to prefetch while rows i .. i + rows - 1 of a are multiplied: the next rows of a, or a
+// share of the next matrices. Nothing, if the operands use less than half of such memory.
 static struct upcoming upcoming(const struct yk_gemm *g, const struct work *p,
 				const struct work *then, int64_t i, int64_t rows, int64_t k)
 {
@@ -136,14 +136,26 @@ static struct upcoming upcoming(const struct yk_gemm *g, const struct work *p,
 	return u;
 }
 
-// Multiplies a matrix or a block of it, and prefetches what follows: the next rows of a, or `then`,
-// if it is not NULL.
+// Elements of scratch of a block of m rows and n columns before its sums: the padded rows of b, and
+// the converted rows of a.
+static int64_t padded_b(const struct yk_gemm *g, int64_t n)
+{
+	return n < VL ? strip_depth(g, n) * VL : 0;
+}
+
+static int64_t converted_a(const struct yk_gemm *g, int64_t m)
+{
+	return native(g) ? 0 : m * g->k;
+}
+
+// Multiplies a matrix or a block of it, and prefetches the operands of the block `then`, if it is
+// not NULL.
 static void multiply_strips(const struct yk_gemm *g, struct scratch *r, const struct work *p,
 			    const struct work *then)
 {
 	const bool direct = sums_in_c(g);
 	const int64_t step = yk_ceil_div(p->m, yk_ceil_div(p->m, MR)), depth = strip_depth(g, p->n);
-	const int64_t padded = p->n < VL ? depth * VL : 0, copied = native(g) ? 0 : p->m * g->k;
+	const int64_t padded = padded_b(g, p->n), copied = converted_a(g, p->m);
 	const int64_t ldc = direct ? g->cm : p->n;
 	int64_t am = g->am, ak = g->ak;
 	const T *a = (const T *)p->a;
@@ -180,8 +192,8 @@ static void strips_item(void *arg, int64_t item)
 	struct scratch r;
 
 	if (!take_scratch(job,
-			  (p.n < VL ? strip_depth(g, p.n) * VL : 0) +
-				  (native(g) ? 0 : p.m * g->k) + (sums_in_c(g) ? 0 : p.m * p.n),
+			  padded_b(g, p.n) + converted_a(g, p.m) +
+				  (sums_in_c(g) ? 0 : p.m * p.n),
 			  &r))
 		return;
 	for (int64_t i = item * entries + 1; i < end; i++, p = then) {

@@ -483,10 +483,11 @@ static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
 	const int64_t leads = j.groups * j.before, mean = j.rows ? j.entries / j.rows + 1 : 1;
 	if (op->code == YOKE_OP_SPARSE) {
 		j.lanes = lanes_of(&j);
-		j.together = j.lanes ? j.lanes * SPARSE_LANES :
-			     j.after == 1 && j.taps > 1 && !j.max && j.before >= CHANNELS ?
-				       CHANNELS :
-				       1;
+		j.together = 1;
+		if (j.lanes)
+			j.together = j.lanes * SPARSE_LANES;
+		else if (j.after == 1 && j.taps > 1 && !j.max && j.before >= CHANNELS)
+			j.together = CHANNELS;
 		divide(&j, j.rows, mean * j.after * j.together);
 		if (j.lanes && j.each * j.taps < TRANSPOSED * j.columns) {
 			j.each = TRANSPOSED * j.columns / j.taps;

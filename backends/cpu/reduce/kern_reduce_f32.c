@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The accumulators for f32, f16 and bf16: instantiates kern_reduce_acc.h.
+// The accumulators for f32, f16 and bf16: instantiates kern_reduce_acc.h, and sums columns of f16
+// and bf16 without converting them to memory.
 #include "config.h"
 
 #include <string.h>
@@ -30,46 +31,37 @@ const struct yk_reducer ISA(yk_reduce_f32) = REDUCER;
 
 // ---- columns of f16 or bf16 ----
 
-YK_INLINE vf load_half(const uint16_t *x, const bool bf16)
+// As some_rows with sums, of one vector of n columns at most.
+YK_INLINE void add_halves(const int dtype, float *part, const uint16_t *x, int64_t n,
+			  int64_t stride, const int rows, bool fresh)
 {
-	return bf16 ? vf_of_bf16(vh_load(x)) : vf_of_f16(vh_load(x));
+	vf v = fresh ? vf_get_as(dtype, x, n) : vf_get(part, n);
+	for (int r = fresh; r < rows; r++)
+		v += vf_get_as(dtype, x + r * stride, n);
+	vf_put(part, v, n);
 }
 
-YK_INLINE float half_of(uint16_t x, const bool bf16)
-{
-	return bf16 ? yk_f32_of_bf16(x) : yk_f32_of_f16(x);
-}
-
-// As some_rows with sums.
-YK_INLINE void some_halves(float *part, const uint16_t *x, int64_t n, int64_t stride,
-			   const int rows, bool fresh, const bool bf16)
+YK_INLINE void some_halves(const int dtype, float *part, const uint16_t *x, int64_t n,
+			   int64_t stride, const int rows, bool fresh)
 {
 	int64_t i = 0;
-	for (; i + VF <= n; i += VF) {
-		vf v = fresh ? load_half(x + i, bf16) : vf_load(part + i);
-		for (int r = fresh; r < rows; r++)
-			v += load_half(x + r * stride + i, bf16);
-		vf_store(part + i, v);
-	}
-	for (; i < n; i++) {
-		float y = fresh ? half_of(x[i], bf16) : part[i];
-		for (int r = fresh; r < rows; r++)
-			y += half_of(x[r * stride + i], bf16);
-		part[i] = y;
-	}
+	for (; i + VF <= n; i += VF)
+		add_halves(dtype, part + i, x + i, VF, stride, rows, fresh);
+	if (i < n)
+		add_halves(dtype, part + i, x + i, n - i, stride, rows, fresh);
 }
 
-YK_INLINE void half_rows(struct yk_columns *c, const uint16_t *x, int64_t stride, int64_t count,
-			 const bool bf16)
+YK_INLINE void half_rows(const int dtype, struct yk_columns *c, const uint16_t *x, int64_t stride,
+			 int64_t count)
 {
 	for (int64_t left = count, m; left > 0; left -= m, x += m * stride, c->depth += m) {
 		if (c->depth == DEPTH)
 			flush(YOKE_REDUCE_SUM, c);
 		m = left >= TOGETHER && c->depth + TOGETHER <= DEPTH ? TOGETHER : 1;
 		if (m == TOGETHER)
-			some_halves(c->part.f32, x, c->cols, stride, TOGETHER, !c->depth, bf16);
+			some_halves(dtype, c->part.f32, x, c->cols, stride, TOGETHER, !c->depth);
 		else
-			some_halves(c->part.f32, x, c->cols, stride, 1, !c->depth, bf16);
+			some_halves(dtype, c->part.f32, x, c->cols, stride, 1, !c->depth);
 	}
 }
 
@@ -77,7 +69,7 @@ void ISA(yk_reduce_half_rows)(struct yk_columns *c, int dtype, const uint16_t *x
 			      int64_t count)
 {
 	if (dtype == yoke_bf16)
-		half_rows(c, x, stride, count, true);
+		half_rows(yoke_bf16, c, x, stride, count);
 	else
-		half_rows(c, x, stride, count, false);
+		half_rows(yoke_f16, c, x, stride, count);
 }
