@@ -6,9 +6,9 @@
 #
 #	bench/bundle.sh [-b BUILD] FOLDER
 #
-# It contains the stripped command and library, all modules except MPI's, every shared library
-# that they link to except glibc's, kernel texts, a sample of text, and bench/gpu.sh with the
-# scripts of its peers; at most 60 MiB.
+# It contains the stripped command, all modules except MPI's, every shared library that they link
+# to except glibc's, kernel texts, a sample of text, and bench/gpu.sh with the scripts of its
+# peers; at most 60 MiB.
 set -u
 unset CDPATH # cd would print the directory that it finds there
 top=$(cd "$(dirname "$0")/.." && pwd)
@@ -54,18 +54,17 @@ lib=$(variable libdir) libexec=$(variable libexecdir) share=$(variable datarootd
 mkdir -p "$folder/bin" "$folder/bench/peers" "$folder$lib/yoke" "$folder$libexec/yoke" "$folder$share/yoke"
 cp -RL "$prefix$share/yoke/." "$folder$share/yoke/"
 cp "$prefix$lib/yoke"/yoke_*.so "$folder$lib/yoke/" && rm -f "$folder$lib/yoke"/yoke_mpi_*.so
-cp "$prefix$lib/libyoke.so.0" "$folder$lib/"
 cp "$prefix$libexec/yoke/yoke-probe" "$prefix/bin/yoke" "$folder$libexec/yoke/"
 cp "$build/tests/random.t" "$folder$libexec/yoke/yoke-programs"
 cp "$build/bench/resolvent" "$folder$libexec/yoke/yoke-resolvent"
 rm -rf "$folder/stage" "$folder/make.log"
-strip "$folder$lib/libyoke.so.0" "$folder$lib/yoke"/*.so "$folder$libexec/yoke"/* || die 'strip failed'
+strip "$folder$lib/yoke"/*.so "$folder$libexec/yoke"/* || die 'strip failed'
 
 # ---- libraries ----
 
 # The libraries of glibc, which go with the kernel and the loader of the machine.
 glibc='ld-linux*|libc.so.*|libm.so.*|libdl.so.*|libpthread.so.*|librt.so.*|libresolv.so.*|libutil.so.*|libmvec.so.*|libanl.so.*'
-for file in "$folder$lib/libyoke.so.0" "$folder$lib/yoke"/*.so "$folder$libexec/yoke"/*; do
+for file in "$folder$lib/yoke"/*.so "$folder$libexec/yoke"/*; do
 	ldd "$file"
 done | awk '/=>/ { print $1, $3 }' | sort -u | while read -r name path; do
 	eval "case \$name in $glibc | linux-vdso*) continue ;; esac"

@@ -41,7 +41,7 @@ verdict 'no file of the bundle needs a newer glibc' "$(find made/lib made/libexe
 verdict 'has 60 MiB at most' "$(find made -type f -exec cat {} + | wc -c | awk '$1 > 60 * 1048576 { print $1 " bytes" }')"
 verdict 'is stripped' "$(find made/lib made/libexec -type f -exec readelf --sections --wide {} + | grep '\.symtab\|\.debug')"
 mkdir other && mv made other/moved && cd other || exit 99
-verdict 'every library except glibc comes from the bundle' "$(for file in moved/lib/libyoke.so.0 moved/lib/yoke/*.so moved/libexec/yoke/*; do
+verdict 'every library except glibc comes from the bundle' "$(for file in moved/lib/yoke/*.so moved/libexec/yoke/*; do
 	LD_LIBRARY_PATH=$PWD/moved/lib$(printf ':%s' "$PWD"/moved/lib/fallback/*) ldd $file; done | grep '=>' |
 	grep -v "=> $PWD/moved/lib/" | grep -v '^[[:space:]]*\(ld-linux[^ ]*\|lib\(c\|m\|dl\|pthread\|rt\|resolv\|util\|mvec\|anl\)\.so\.[0-9]*\) =>')"
 verdict "no file of the bundle contains the build directory's name" "$(grep -rlF "$here/" moved/bin moved/lib moved/libexec moved/share/yoke/bundle)"
