@@ -12,7 +12,7 @@
 #include "yoke.h"
 
 enum { MAX = 2100 };
-static const int lengths[] = { 1, 31, 64, 65, 130, 200, 257, 1025, MAX };
+static const int lengths[] = { 1, 31, 64, 65, 128, 130, 191, 200, 257, 1025, MAX };
 #define EACH_LENGTH(n) \
 	for (size_t l = 0, n; \
 	     l < sizeof lengths / sizeof *lengths && (n = (size_t)lengths[l]) > 0; l++)

@@ -11,7 +11,7 @@
 
 #include "../cpu.h"
 
-enum { YK_STRIP = 1024, YK_BLOCK = 64, YK_MAX_TILE = 16 }; // elements
+enum { YK_STRIP = 1024, YK_BLOCK = 128, YK_MAX_TILE = 16 }; // elements
 
 struct yk_link; // kern_map_chain.h
 
@@ -95,11 +95,16 @@ struct yk_step {
 	int32_t place; // byte offset of its register in the frame; -1: none
 };
 
+// The functions of a link, by the size of blocks (yk_link_size); { NULL }: none.
+struct yk_links {
+	void (*fn[2])(void);
+};
+
 // A link before its operands' addresses are known. A store may write directly to an output instead
 // of to the value's register.
 struct yk_form {
-	void (*fn)(void);
-	void (*narrow)(void); // used if the first operand is read in place in 16 bits
+	struct yk_links links;
+	struct yk_links narrow; // used if the first operand is read in place in 16 bits
 	int8_t value[3]; // -1: none
 	int8_t out;      // -1: the register
 	bool store;
@@ -166,6 +171,7 @@ struct yk_frame {
 	const struct yk_prog *prog;
 	char *registers;
 	struct yk_link *link;
+	bool large; // the last chain ran on large blocks
 	struct yk_arg value[YOKE_MAP_MAX_INSNS];
 	// For a value in place in 16 bits: its register, which holds the rest of the strip that
 	// does not fill a block of a chain; otherwise NULL.

@@ -22,8 +22,8 @@ static bool in_f32(const struct yk_prog *p, int value)
 	return yk_reg(dtype_of(p, value)) == yoke_f32;
 }
 
-// The function of the value's opcode, by the dtype of its operands.
-static yk_link_fn *op_of(const struct yk_prog *p, int value, enum yk_link_way way)
+// The links of the value's opcode, by the dtype of its operands.
+static struct yk_links op_of(const struct yk_prog *p, int value, enum yk_link_way way)
 {
 	const struct yoke_insn *i = &p->map->insn[value];
 	// UNIFORM takes the bits of an i32
@@ -46,8 +46,8 @@ static bool can_link(const struct yk_prog *p, int value)
 	case YOKE_MAP_CAST: // to half precision, integers are not rounded twice
 		return (dtype == yoke_f32 && in_f32(p, i->a)) ||
 		       (!yk_is_half(i->dtype) &&
-			ISA(yk_link_cast)(dtype, yk_reg(dtype_of(p, i->a)), true));
-	default: return op_of(p, value, YK_LINK_A) || op_of(p, value, YK_LINK_AM);
+			ISA(yk_link_cast)(dtype, yk_reg(dtype_of(p, i->a)), true).fn[0]);
+	default: return op_of(p, value, YK_LINK_A).fn[0] || op_of(p, value, YK_LINK_AM).fn[0];
 	}
 }
 
@@ -94,7 +94,7 @@ static bool can_fold(const struct yk_prog *p, const uint8_t *reads, int y, int k
 	for (int at = y + 1; at < k; at++) // must be within one chain
 		if (is_step(p, reads, at) && !can_link(p, at))
 			return false;
-	return ISA(yk_link_fold)(i->op, i->a == y) && reads[y] == 1 && is_scaled(p, y) &&
+	return ISA(yk_link_fold)(i->op, i->a == y).fn[0] && reads[y] == 1 && is_scaled(p, y) &&
 	       scaled_of(p, y) != other && before(p, reads, k, y) == other;
 }
 
@@ -110,7 +110,7 @@ void ISA(yk_prog_fold)(struct yk_prog *p, const uint8_t *reads)
 	for (int k = 0; k < p->map->ninsn; k++) {
 		const struct yoke_insn *i = &p->map->insn[k];
 		if (!reads[k] || p->uniform[k] || i->dtype != yoke_f32 || !can_link(p, k) ||
-		    !op_of(p, k, YK_LINK_MM))
+		    !op_of(p, k, YK_LINK_MM).fn[0])
 			continue;
 		const int y = p->uniform[i->a] || can_fold(p, reads, i->a, k) ? i->a :
 			      p->uniform[i->b] || can_fold(p, reads, i->b, k) ? i->b :
@@ -190,11 +190,11 @@ static void find_narrow(struct builder *b)
 	}
 }
 
-static struct yk_form *append(struct builder *b, yk_link_fn *fn, int v0, int v1, int v2)
+static struct yk_form *append(struct builder *b, struct yk_links links, int v0, int v1, int v2)
 {
 	struct yk_form *f = &b->prog->form[b->prog->nform++];
 	*f = (struct yk_form){
-		.fn = (void (*)(void))fn,
+		.links = links,
 		.value = { (int8_t)v0, (int8_t)v1, (int8_t)v2 },
 		.out = -1,
 	};
@@ -207,7 +207,7 @@ static void append_load(struct builder *b, int value)
 	const int from = b->local[value] ? yoke_f32 : yk_reg(dtype); // a local bool is a mask
 	struct yk_form *f = append(b, ISA(yk_link_load)(from), value, -1, -1);
 	if (b->narrow[value])
-		f->narrow = (void (*)(void))ISA(yk_link_load)(dtype);
+		f->narrow = ISA(yk_link_load)(dtype);
 	b->in_registers = value;
 }
 
@@ -289,14 +289,15 @@ static void binary(struct builder *b, const struct yk_step *s, int op)
 						      YK_LINK_MA;
 	struct yk_form *f = append(b, op_of(p, s->value, way), other, -1, -1);
 	if (!both && b->narrow[other])
-		f->narrow = (void (*)(void))ISA(yk_link_op_narrow)(op, way, dtype_of(p, other));
+		f->narrow = ISA(yk_link_op_narrow)(op, way, dtype_of(p, other));
 }
 
 static void cast(struct builder *b, const struct yk_step *s)
 {
 	const int to = yk_reg(dtype_of(b->prog, s->value)), from = yk_reg(dtype_of(b->prog, s->a));
-	const bool loads = s->a != b->in_registers &&
-			   (to == from || b->narrow[s->a] || !ISA(yk_link_cast)(to, from, false));
+	const bool loads =
+		s->a != b->in_registers && (to == from || b->narrow[s->a] ||
+					    !ISA(yk_link_cast)(to, from, false).fn[0]);
 
 	if (loads)
 		append_load(b, s->a);
@@ -314,8 +315,8 @@ static void instruction(struct builder *b, const struct yk_step *s)
 		append(b, ISA(yk_link_select)(k, b->local[s->a]), s->a, s->b, s->c);
 	} else if (op == YOKE_MAP_CAST) {
 		cast(b, s);
-	} else if (op_of(b->prog, s->value, YK_LINK_A)) {
-		if (s->a != have && (b->narrow[s->a] || !op_of(b->prog, s->value, YK_LINK_M)))
+	} else if (op_of(b->prog, s->value, YK_LINK_A).fn[0]) {
+		if (s->a != have && (b->narrow[s->a] || !op_of(b->prog, s->value, YK_LINK_M).fn[0]))
 			append_load(b, s->a);
 		append(b, op_of(b->prog, s->value, s->a == b->in_registers ? YK_LINK_A : YK_LINK_M),
 		       s->a, -1, -1);

@@ -247,12 +247,23 @@ static void load_index(const struct yk_prog *p, const struct strip *s, int64_t *
 	}
 }
 
+// The elements of a strip that chains compute, in whole blocks.
+static int64_t in_chains(int64_t n)
+{
+	return n - n % YK_SMALL_BLOCK;
+}
+
+static enum yk_link_size size_of(const struct yk_frame *f)
+{
+	return f->large ? YK_LINK_LARGE : YK_LINK_SMALL;
+}
+
 // Leaves the elements in place for chains to convert; only the remainder that does not fill a block
 // is converted here.
 static struct yk_arg load_narrow(struct yk_frame *f, const struct yk_step *st, char *from,
 				 int64_t n)
 {
-	const int64_t done = n - n % YK_LINK_BLOCK;
+	const int64_t done = in_chains(n);
 	char *to = f->registers + st->place;
 	if (done < n)
 		st->load(to + done * 4, from + done * 2, 1, n - done);
@@ -373,15 +384,16 @@ static void bind(struct yk_frame *f, const struct yk_form *form, struct yk_link 
 		 const struct strip *at, bool *written)
 {
 	const struct yk_prog *p = f->prog;
-	to->fn = (yk_link_fn *)form->fn;
+	const enum yk_link_size size = size_of(f);
+	to->fn = form->links.fn[size];
 	to->loop = NULL;
 	for (int k = 0; k < 3 && form->value[k] >= 0; k++) {
 		const struct yk_arg *v = &f->value[form->value[k]];
 		to->p[k] = (char *)(uintptr_t)v->at;
 		to->mask[k] = v->step ? -1 : 0;
 	}
-	if (form->narrow && f->wide[form->value[0]])
-		to->fn = (yk_link_fn *)form->narrow;
+	if (form->narrow.fn[0] && f->wide[form->value[0]])
+		to->fn = form->narrow.fn[size];
 	if (form->out < 0)
 		return;
 	const struct yk_operand *o = &p->out[form->out];
@@ -390,11 +402,11 @@ static void bind(struct yk_frame *f, const struct yk_form *form, struct yk_link 
 		if (there)
 			to->p[0] = there, written[form->out] = true;
 		else
-			to->fn = ISA(yk_link_store)(yoke_f32, false);
+			to->fn = ISA(yk_link_store)(yoke_f32, false).fn[size];
 		if (there && p->stream[form->out] && (uintptr_t)there % 64 == 0)
-			to->fn = ISA(yk_link_store)(o->dtype, true);
+			to->fn = ISA(yk_link_store)(o->dtype, true).fn[size];
 	} else if (p->stream[form->out] && written[form->out] && (uintptr_t)to->p[0] % 64 == 0) {
-		to->fn = ISA(yk_link_store)(yoke_f32, true);
+		to->fn = ISA(yk_link_store)(yoke_f32, true).fn[size];
 	}
 }
 
@@ -432,8 +444,10 @@ static void run_chain(struct yk_frame *f, const struct yk_step *first, const str
 	const struct yk_prog *p = f->prog;
 	const struct yk_step *end = first + first->chain, *s;
 	const struct yk_form *form = &p->form[first->form];
-	const int64_t done = at->n - at->n % YK_LINK_BLOCK;
+	const int64_t done = in_chains(at->n);
 	struct yk_link *link = f->link;
+
+	f->large = YK_LARGE_BLOCK > YK_SMALL_BLOCK && done && done % YK_LARGE_BLOCK == 0;
 
 	for (s = first; s < end; s++)
 		if (!p->uniform[s->value])
@@ -441,8 +455,8 @@ static void run_chain(struct yk_frame *f, const struct yk_step *first, const str
 							      s->local ? 0 : YK_BLOCK };
 	do
 		bind(f, form, link, at, written);
-	while (link++, (form++)->fn != (void (*)(void))ISA(yk_link_end));
-	ISA(yk_chain_run)(f->link, done);
+	while (link++, (form++)->links.fn[0] != ISA(yk_link_end).fn[0]);
+	ISA(yk_chain_run)(f->link, size_of(f), done);
 	for (s = first; s < end && done < at->n; s++)
 		if (!p->uniform[s->value])
 			chain_rest(f, s, done, at);
@@ -485,7 +499,7 @@ static bool one_chain(struct yk_frame *f, int64_t n, const bool *written)
 		}
 	}
 	return chains == 1 && p->rank <= 2 &&
-	       (n % YK_LINK_BLOCK == 0 || (n > YK_LINK_BLOCK && repeatable(p)));
+	       (n % YK_SMALL_BLOCK == 0 || (n > YK_SMALL_BLOCK && repeatable(p)));
 }
 
 void ISA(yk_frame_run)(struct yk_frame *f, int64_t first, int64_t n)
@@ -534,7 +548,7 @@ static void find_shifts(struct yk_frame *f)
 {
 	const struct yk_prog *p = f->prog;
 
-	f->link->loop = ISA(yk_link_loop)(f->link);
+	f->link->loop = ISA(yk_link_loop)(f->link, size_of(f));
 	for (int i = 0; i < p->nform; i++) {
 		const struct yk_form *form = &p->form[i];
 		for (int k = 0; k < 3; k++) {
@@ -569,7 +583,7 @@ void ISA(yk_frame_next)(struct yk_frame *f, int64_t strip, int64_t first, int64_
 				o->base + first / f->prog->row * o->strides[0] * o->size, 0,
 				YK_BLOCK);
 		}
-		ISA(yk_chain_run)(f->link, n);
+		ISA(yk_chain_run)(f->link, size_of(f), n);
 		return;
 	}
 	if (strip == 1 && f->shifts)
