@@ -85,10 +85,10 @@ static yk_id unary_gradient(struct yk_graph *g, int op, yk_id x, yk_id y, yk_id 
 	case YK_SIN: return yk_bin(g, YK_MUL, cot, yk_un(g, YK_COS, x));
 	case YK_COS: return yk_un(g, YK_NEG, yk_bin(g, YK_MUL, cot, yk_un(g, YK_SIN, x)));
 	case YK_TANH: // g (1 - y^2)
-		t = yk_bin_lit(g, YK_ADD, yk_un(g, YK_NEG, yk_un(g, YK_SQUARE, y)), 1);
+		t = yk_bin(g, YK_SUB, lit_like(g, y, 1), yk_un(g, YK_SQUARE, y));
 		return yk_bin(g, YK_MUL, cot, t);
 	case YK_SIGMOID: // g y (1 - y)
-		t = yk_bin_lit(g, YK_ADD, yk_un(g, YK_NEG, y), 1);
+		t = yk_bin(g, YK_SUB, lit_like(g, y, 1), y);
 		return yk_bin(g, YK_MUL, cot, yk_bin(g, YK_MUL, y, t));
 	case YK_ERF: // g 2/sqrt(pi) exp(-x^2)
 		t = yk_un(g, YK_EXP, yk_un(g, YK_NEG, yk_un(g, YK_SQUARE, x)));
