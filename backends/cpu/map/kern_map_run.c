@@ -581,7 +581,7 @@ void ISA(yk_frame_next)(struct yk_frame *f, int64_t strip, int64_t first, int64_
 			const struct yk_operand *o = &f->prog->in[s->input];
 			s->load(f->registers + s->place,
 				o->base + first / f->prog->row * o->strides[0] * o->size, 0,
-				YK_BLOCK);
+				f->large ? YK_LARGE_BLOCK : YK_SMALL_BLOCK);
 		}
 		ISA(yk_chain_run)(f->link, size_of(f), n);
 		return;
