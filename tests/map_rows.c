@@ -6,6 +6,8 @@
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "tap.h"
 #include "yoke-math.h"
@@ -280,9 +282,47 @@ static void test_copies(void)
 	}
 }
 
+// The number of wrong elements of rows that `more` elements of another result separate.
+static int wrong_rows(int dtype, int more)
+{
+	enum { ROWS = 64, WIDE = 1024, MOST = ROWS * (WIDE + 16) };
+	static float x[MOST], got[MOST];
+	const int row = WIDE + more;
+	for (int i = 0; i < ROWS * row; i++)
+		x[i] = (float)rnd_int(-8, 8); // exact in bf16, also the results
+	yoke_scope *s = yoke_scope_begin("rows");
+	yoke_tensor *all = yoke_cast(yoke_from(yoke_f32, 2, (int64_t[]){ ROWS, row }, x), dtype),
+		    *left = yoke_slice(all, 1, 0, WIDE, 1),
+		    *right = yoke_slice(all, 1, WIDE, row, 1);
+	yoke_tensor *z = yoke_concat(
+		2, (yoke_tensor *[]){ yoke_add(yoke_square(left), left), yoke_neg(right) }, 1);
+	yoke_eval(1, &z);
+	int wrong = yoke_read(yoke_cast(z, yoke_f32), got, sizeof *got * (size_t)(ROWS * row)) < 0;
+	for (int i = 0; i < ROWS * row; i++)
+		wrong += got[i] != (i % row < WIDE ? x[i] * x[i] + x[i] : -x[i]);
+	yoke_scope_end(s);
+	return wrong;
+}
+
+// Stores past the caches, to rows of which only some begin at a cache line. The setting is final
+// once a process has a device.
+static void test_rows_apart(void)
+{
+	fflush(stdout);
+	const pid_t child = fork();
+	if (child == 0) {
+		yoke_setting_set("cpu.stream", "1024");
+		_exit(wrong_rows(yoke_f32, 8) || wrong_rows(yoke_bf16, 16));
+	}
+	int status = -1;
+	waitpid(child, &status, 0);
+	ok(status == 0, "rows apart, stored past the caches: status %#x", (unsigned)status);
+}
+
 int main(void)
 {
 	tap_seed();
+	test_rows_apart();
 	test_integers();
 	test_conditions();
 	test_casts();

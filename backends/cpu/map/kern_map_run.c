@@ -592,4 +592,6 @@ void ISA(yk_frame_next)(struct yk_frame *f, int64_t strip, int64_t first, int64_
 	ISA(yk_frame_run)(f, first, n);
 	if (strip == 1 && f->shifts)
 		find_shifts(f);
+	else if (strip > 1)
+		f->shifts = false; // strips differ in more than addresses
 }
