@@ -181,8 +181,8 @@ int yk_config_parse(enum yk_config_key key, const char *where, const char *text,
 	return YOKE_EINVAL;
 }
 
-int yk_config_set(struct yk_config *c, enum yk_config_key key, const char *where,
-	       const char *text, enum yk_config_origin origin)
+int yk_config_set(struct yk_config *c, enum yk_config_key key, const char *where, const char *text,
+		  enum yk_config_origin origin)
 {
 	struct yk_config_value *old = &c->value[key], *epochs = &c->value[YK_KEY_epochs],
 			       v = { .origin = origin };

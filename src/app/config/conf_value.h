@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Setting a key from text; for conf.c and conf_file.c only. `where` begins error messages:
-// "argument", "config.env:3".
+// Functions that set a key from text, shared by conf.c and conf_file.c. `where` begins error
+// messages: "argument", "config.env:3".
 #ifndef YK_CONF_VALUE_H
 #define YK_CONF_VALUE_H
 
@@ -13,8 +13,8 @@ int yk_config_unknown(const struct yk_config *, const char *where, const char *n
 // Checks text against the key's row, and sets to->i and to->r.
 int yk_config_parse(enum yk_config_key, const char *where, const char *text,
 		    struct yk_config_value *to);
-// Sets a key unless it has a value from a stronger origin. epochs determines steps unless steps has
-// a stronger origin.
+// Sets a key unless its value has a stronger origin; a value of the same origin is replaced. epochs
+// determines steps unless steps has a stronger origin.
 int yk_config_set(struct yk_config *, enum yk_config_key, const char *where, const char *text,
 		  enum yk_config_origin);
 
