@@ -350,7 +350,7 @@ static void strip_init(struct strip *s, const struct job *j, char *memory)
 							    m->konst[m->insn[k].a] :
 							    0 };
 		s->reg[k] = memory;
-		s->n = YK_BLOCK;
+		s->n = j->width;
 		if (m->insn[k].op == YOKE_MAP_CONST)
 			s->value[k] = load(s, &constant, 0, m->insn[k].dtype, 0, true, memory);
 	}
