@@ -12,6 +12,7 @@
 #include "../cpu.h"
 
 enum { YK_STRIP = 1024, YK_BLOCK = 128, YK_MAX_TILE = 16 }; // elements
+_Static_assert(YK_STRIP % YK_BLOCK == 0, "strips are copied in whole blocks");
 
 struct yk_link; // kern_map_chain.h
 
@@ -95,10 +96,20 @@ struct yk_step {
 	int32_t place; // byte offset of its register in the frame; -1: none
 };
 
-// The functions of a link, by the size of blocks (yk_link_size); { NULL }: none.
+// A link's function; its real arguments depend on the size of the block (kern_map_links.h).
+typedef void yk_link_fn(void);
+
+enum yk_link_size { YK_LINK_SMALL, YK_LINK_LARGE, YK_LINK_SIZES };
+
+// A link's functions for each size of block. Some builds have no large ones.
 struct yk_links {
-	void (*fn[2])(void);
+	yk_link_fn *fn[YK_LINK_SIZES];
 };
+
+static inline bool yk_is_link(struct yk_links l)
+{
+	return l.fn[YK_LINK_SMALL];
+}
 
 // A link before its operands' addresses are known. A store may write directly to an output instead
 // of to the value's register.
@@ -171,7 +182,6 @@ struct yk_frame {
 	const struct yk_prog *prog;
 	char *registers;
 	struct yk_link *link;
-	bool large; // the last chain ran on large blocks
 	struct yk_arg value[YOKE_MAP_MAX_INSNS];
 	// For a value in place in 16 bits: its register, which holds the rest of the strip that
 	// does not fill a block of a chain; otherwise NULL.

@@ -14,8 +14,9 @@
 #include "../vector/vec.h"
 
 // A block has several vectors, because each link's operation on a vector depends on the previous
-// link, and at most YK_BLOCK elements, those of a uniform value. Where 4 vectors are a small block,
-// long strips use blocks of twice the size, with half as many calls.
+// link. It has at most YK_BLOCK elements, the size of a uniform value's register. With vectors of
+// 16 elements there are two sizes: strips that are whole large blocks use those, with half as many
+// calls.
 #if VF < 16
 #define YK_SMALL_COUNT 8
 #define YK_LARGE_COUNT 8
@@ -24,10 +25,7 @@
 #define YK_LARGE_COUNT 8
 #endif
 enum { YK_SMALL_BLOCK = YK_SMALL_COUNT * VF, YK_LARGE_BLOCK = YK_LARGE_COUNT * VF }; // elements
-enum yk_link_size { YK_LINK_SMALL, YK_LINK_LARGE };
-
-// Its arguments depend on the size of the block (kern_map_links.h).
-typedef void yk_link_fn(void);
+_Static_assert((int)YK_LARGE_BLOCK <= (int)YK_BLOCK, "a uniform value has one block");
 
 struct yk_link {
 	yk_link_fn *fn;
@@ -36,8 +34,8 @@ struct yk_link {
 	int64_t mask[3]; // -1: the operand advances with the block; 0: one block for all
 };
 
-// Runs the links over n elements, at least a block. If they are no multiple of it, the last block
-// overlaps the one before it.
+// Runs the links over n elements, at least one block. If n is not a multiple of the block, the last
+// block overlaps the one before it.
 void ISA(yk_chain_run)(const struct yk_link *, enum yk_link_size, int64_t n);
 
 // Where a link's operands are: A in registers, M in memory, U a vector that is the same for all

@@ -31,6 +31,11 @@ static struct yk_links op_of(const struct yk_prog *p, int value, enum yk_link_wa
 	return ISA(yk_link_op)(i->op, dtype, way);
 }
 
+static bool has_op(const struct yk_prog *p, int value, enum yk_link_way way)
+{
+	return yk_is_link(op_of(p, value, way));
+}
+
 static bool can_link(const struct yk_prog *p, int value)
 {
 	const struct yoke_insn *i = &p->map->insn[value];
@@ -46,8 +51,8 @@ static bool can_link(const struct yk_prog *p, int value)
 	case YOKE_MAP_CAST: // to half precision, integers are not rounded twice
 		return (dtype == yoke_f32 && in_f32(p, i->a)) ||
 		       (!yk_is_half(i->dtype) &&
-			ISA(yk_link_cast)(dtype, yk_reg(dtype_of(p, i->a)), true).fn[0]);
-	default: return op_of(p, value, YK_LINK_A).fn[0] || op_of(p, value, YK_LINK_AM).fn[0];
+			yk_is_link(ISA(yk_link_cast)(dtype, yk_reg(dtype_of(p, i->a)), true)));
+	default: return has_op(p, value, YK_LINK_A) || has_op(p, value, YK_LINK_AM);
 	}
 }
 
@@ -94,8 +99,8 @@ static bool can_fold(const struct yk_prog *p, const uint8_t *reads, int y, int k
 	for (int at = y + 1; at < k; at++) // must be within one chain
 		if (is_step(p, reads, at) && !can_link(p, at))
 			return false;
-	return ISA(yk_link_fold)(i->op, i->a == y).fn[0] && reads[y] == 1 && is_scaled(p, y) &&
-	       scaled_of(p, y) != other && before(p, reads, k, y) == other;
+	return yk_is_link(ISA(yk_link_fold)(i->op, i->a == y)) && reads[y] == 1 &&
+	       is_scaled(p, y) && scaled_of(p, y) != other && before(p, reads, k, y) == other;
 }
 
 // The same for x, computed from the value in registers.
@@ -110,7 +115,7 @@ void ISA(yk_prog_fold)(struct yk_prog *p, const uint8_t *reads)
 	for (int k = 0; k < p->map->ninsn; k++) {
 		const struct yoke_insn *i = &p->map->insn[k];
 		if (!reads[k] || p->uniform[k] || i->dtype != yoke_f32 || !can_link(p, k) ||
-		    !op_of(p, k, YK_LINK_MM).fn[0])
+		    !has_op(p, k, YK_LINK_MM))
 			continue;
 		const int y = p->uniform[i->a] || can_fold(p, reads, i->a, k) ? i->a :
 			      p->uniform[i->b] || can_fold(p, reads, i->b, k) ? i->b :
@@ -297,7 +302,7 @@ static void cast(struct builder *b, const struct yk_step *s)
 	const int to = yk_reg(dtype_of(b->prog, s->value)), from = yk_reg(dtype_of(b->prog, s->a));
 	const bool loads =
 		s->a != b->in_registers && (to == from || b->narrow[s->a] ||
-					    !ISA(yk_link_cast)(to, from, false).fn[0]);
+					    !yk_is_link(ISA(yk_link_cast)(to, from, false)));
 
 	if (loads)
 		append_load(b, s->a);
@@ -315,8 +320,8 @@ static void instruction(struct builder *b, const struct yk_step *s)
 		append(b, ISA(yk_link_select)(k, b->local[s->a]), s->a, s->b, s->c);
 	} else if (op == YOKE_MAP_CAST) {
 		cast(b, s);
-	} else if (op_of(b->prog, s->value, YK_LINK_A).fn[0]) {
-		if (s->a != have && (b->narrow[s->a] || !op_of(b->prog, s->value, YK_LINK_M).fn[0]))
+	} else if (has_op(b->prog, s->value, YK_LINK_A)) {
+		if (s->a != have && (b->narrow[s->a] || !has_op(b->prog, s->value, YK_LINK_M)))
 			append_load(b, s->a);
 		append(b, op_of(b->prog, s->value, s->a == b->in_registers ? YK_LINK_A : YK_LINK_M),
 		       s->a, -1, -1);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The links of chains for blocks of one size. kern_map_chain.c includes it once per size, with
-// COUNT, the number of vectors of a block (4 or 8), and NAME(x), a name that only this size has.
+// The links of chains for blocks of one size. kern_map_chain.c includes it once per size, after the
+// functions of vectors and the lists of operations that it uses, with COUNT, the number of vectors
+// of a block (4 or 8), and NAME(x), a name that only this size has. It defines the links as
+// NAME(link) and NAME(run), which runs a chain of them.
 
 // A link receives its vectors as arguments, for the calling convention, and uses them as v[].
 #define ARGUMENT(i) link_vector a##i

@@ -253,9 +253,11 @@ static int64_t in_chains(int64_t n)
 	return n - n % YK_SMALL_BLOCK;
 }
 
-static enum yk_link_size size_of(const struct yk_frame *f)
+// The size of the blocks for a strip of n elements.
+static enum yk_link_size size_of(int64_t n)
 {
-	return f->large ? YK_LINK_LARGE : YK_LINK_SMALL;
+	const bool large = YK_LARGE_BLOCK > YK_SMALL_BLOCK && n % YK_LARGE_BLOCK == 0;
+	return large ? YK_LINK_LARGE : YK_LINK_SMALL;
 }
 
 // Leaves the elements in place for chains to convert; only the remainder that does not fill a block
@@ -384,7 +386,7 @@ static void bind(struct yk_frame *f, const struct yk_form *form, struct yk_link 
 		 const struct strip *at, bool *written)
 {
 	const struct yk_prog *p = f->prog;
-	const enum yk_link_size size = size_of(f);
+	const enum yk_link_size size = size_of(at->n);
 	to->fn = form->links.fn[size];
 	to->loop = NULL;
 	for (int k = 0; k < 3 && form->value[k] >= 0; k++) {
@@ -392,7 +394,7 @@ static void bind(struct yk_frame *f, const struct yk_form *form, struct yk_link 
 		to->p[k] = (char *)(uintptr_t)v->at;
 		to->mask[k] = v->step ? -1 : 0;
 	}
-	if (form->narrow.fn[0] && f->wide[form->value[0]])
+	if (yk_is_link(form->narrow) && f->wide[form->value[0]])
 		to->fn = form->narrow.fn[size];
 	if (form->out < 0)
 		return;
@@ -447,16 +449,14 @@ static void run_chain(struct yk_frame *f, const struct yk_step *first, const str
 	const int64_t done = in_chains(at->n);
 	struct yk_link *link = f->link;
 
-	f->large = YK_LARGE_BLOCK > YK_SMALL_BLOCK && done && done % YK_LARGE_BLOCK == 0;
-
 	for (s = first; s < end; s++)
 		if (!p->uniform[s->value])
 			f->value[s->value] = (struct yk_arg){ target(f, s, at, written),
 							      s->local ? 0 : YK_BLOCK };
 	do
 		bind(f, form, link, at, written);
-	while (link++, (form++)->links.fn[0] != ISA(yk_link_end).fn[0]);
-	ISA(yk_chain_run)(f->link, size_of(f), done);
+	while (link++, (form++)->links.fn[YK_LINK_SMALL] != ISA(yk_link_end).fn[YK_LINK_SMALL]);
+	ISA(yk_chain_run)(f->link, size_of(at->n), done);
 	for (s = first; s < end && done < at->n; s++)
 		if (!p->uniform[s->value])
 			chain_rest(f, s, done, at);
@@ -544,11 +544,11 @@ void ISA(yk_frame_run)(struct yk_frame *f, int64_t first, int64_t n)
 
 // Compares the links of the second strip with those of the first, and finds a loop for the strips
 // after them.
-static void find_shifts(struct yk_frame *f)
+static void find_shifts(struct yk_frame *f, enum yk_link_size size)
 {
 	const struct yk_prog *p = f->prog;
 
-	f->link->loop = ISA(yk_link_loop)(f->link, size_of(f));
+	f->link->loop = ISA(yk_link_loop)(f->link, size);
 	for (int i = 0; i < p->nform; i++) {
 		const struct yk_form *form = &p->form[i];
 		for (int k = 0; k < 3; k++) {
@@ -566,6 +566,7 @@ static void find_shifts(struct yk_frame *f)
 void ISA(yk_frame_next)(struct yk_frame *f, int64_t strip, int64_t first, int64_t n)
 {
 	const int count = f->prog->nform;
+	const enum yk_link_size size = size_of(n);
 
 	if (strip > 1 && f->shifts) {
 		// One by one, which the empty asm enforces: a vector of them would wait for parts
@@ -581,9 +582,9 @@ void ISA(yk_frame_next)(struct yk_frame *f, int64_t strip, int64_t first, int64_
 			const struct yk_operand *o = &f->prog->in[s->input];
 			s->load(f->registers + s->place,
 				o->base + first / f->prog->row * o->strides[0] * o->size, 0,
-				f->large ? YK_LARGE_BLOCK : YK_SMALL_BLOCK);
+				size == YK_LINK_LARGE ? YK_LARGE_BLOCK : YK_SMALL_BLOCK);
 		}
-		ISA(yk_chain_run)(f->link, size_of(f), n);
+		ISA(yk_chain_run)(f->link, size, n);
 		return;
 	}
 	if (strip == 1 && f->shifts)
@@ -591,7 +592,7 @@ void ISA(yk_frame_next)(struct yk_frame *f, int64_t strip, int64_t first, int64_
 			memcpy(f->shift[i].p, f->link[i].p, sizeof f->link[i].p);
 	ISA(yk_frame_run)(f, first, n);
 	if (strip == 1 && f->shifts)
-		find_shifts(f);
+		find_shifts(f, size);
 	else if (strip > 1)
 		f->shifts = false; // strips differ in more than addresses
 }
