@@ -258,20 +258,6 @@ void yk_config_fini(struct yk_config *c)
 	memset(c, 0, sizeof *c);
 }
 
-int yk_config_with(const struct yk_config *c, int n, const char *const *arguments,
-		   struct yk_config *to)
-{
-	int e = yk_config_init(to, c->command);
-
-	for (int k = 0; k < YK_KEYS && e == 0; k++)
-		e = yk_config_set(to, k, "configuration", c->value[k].text, c->value[k].origin);
-	for (int i = 0; i < n && e == 0; i++)
-		e = yk_config_argument(to, arguments[i]);
-	if (e < 0)
-		yk_config_fini(to);
-	return e;
-}
-
 int yk_config_settle_text(struct yk_config *c, enum yk_config_key key, const char *text)
 {
 	return yk_config_set(c, key, "data", text, c->value[key].origin);

@@ -320,3 +320,16 @@ int yk_config_arguments(struct yk_config *c, int argc, char *const *argv)
 	return e;
 }
 
+int yk_config_with(const struct yk_config *c, int n, const char *const *arguments,
+		   struct yk_config *to)
+{
+	int e = yk_config_init(to, c->command);
+
+	for (int k = 0; k < YK_KEYS && e == 0; k++)
+		e = yk_config_set(to, k, "configuration", c->value[k].text, c->value[k].origin);
+	for (int i = 0; i < n && e == 0; i++)
+		e = yk_config_argument(to, arguments[i]);
+	if (e < 0)
+		yk_config_fini(to);
+	return e;
+}
