@@ -15,7 +15,7 @@
 #include "base/json.h"
 #include "base/number.h"
 #include "base/param.h"
-#include "config/conf_value.h"
+#include "config/conf.h"
 
 #define MAX_PASSES 1e9
 

@@ -15,7 +15,7 @@
 #include "base/kind.h"
 #include "base/log.h"
 #include "config/advice.h"
-#include "config/conf_value.h"
+#include "config/conf.h"
 
 #define MAX_FILE ((uint64_t)1 << 20) // max bytes of a config.env
 

@@ -9,7 +9,6 @@ libyokecore_la_SOURCES += \
 	src/app/config/conf.h \
 	src/app/config/conf_file.c \
 	src/app/config/conf_model.c \
-	src/app/config/conf_value.h \
 	src/app/config/optim.c \
 	src/app/config/optim.h \
 	src/app/config/precision.c \

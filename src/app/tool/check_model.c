@@ -58,8 +58,7 @@ int yk_self_with(struct yk_self *s, const char *backend, int n, const char *cons
 	if (e == 0)
 		e = fn(s, t);
 	yk_trainer_free(t);
-	yoke_use(former);
-	yoke_context_free(ctx);
+	yk_trainer_leave(ctx, former);
 	yk_config_fini(&own);
 	return e;
 }

@@ -151,6 +151,7 @@ static int run(struct yk_config *c, struct ran *r)
 	if (!ctx)
 		return yoke_error_code();
 	former = yoke_use(ctx);
+	snprintf(r->device, sizeof r->device, "%.63s", ctx->device->id);
 	int e = yk_trainer_new(c, "validate", NULL, &t);
 	if (e == 0)
 		e = ran_init(r, t);
@@ -163,7 +164,6 @@ static int run(struct yk_config *c, struct ran *r)
 	if (e == 0)
 		e = yoke_stats(&stats);
 	r->peak = stats.pool_allocated_peak;
-	snprintf(r->device, sizeof r->device, "%.63s", ctx->device->id);
 	if (t && t->precision.half)
 		r->native =
 			yk_capable(ctx->device, YOKE_OP_CONTRACT, t->precision.half) == YK_NATIVE;
@@ -173,8 +173,7 @@ static int run(struct yk_config *c, struct ran *r)
 		r->scale = s.scale;
 	}
 	yk_trainer_free(t);
-	yoke_use(former);
-	yoke_context_free(ctx);
+	yk_trainer_leave(ctx, former);
 	return e;
 }
 

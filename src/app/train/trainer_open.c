@@ -91,3 +91,9 @@ int yk_trainer_advise(struct yk_trainer *t)
 			"use recompute=auto, a smaller context or embed, or fewer layers",
 		yk_trainer_dry_run, t);
 }
+
+void yk_trainer_leave(struct yoke_context *ctx, struct yoke_context *former)
+{
+	if (yoke_use(former) == ctx)
+		yoke_context_free(ctx);
+}

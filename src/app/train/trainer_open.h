@@ -16,5 +16,8 @@ int yk_trainer_share(struct yk_corpus *, struct yk_config *, const char *folder,
 // Extends the thread's ENOMEM error by the largest batch that fits, if the device's memory was
 // insufficient. Frees the trainer's device memory and the current context.
 int yk_trainer_advise(struct yk_trainer *);
+// Makes `former` current again and frees the context ctx of a trainer, unless it was freed by
+// yk_trainer_advise, which a trainer that could not be made has called, too.
+void yk_trainer_leave(struct yoke_context *ctx, struct yoke_context *former);
 
 #endif

@@ -92,6 +92,7 @@ static int run(struct yk_config *c, const struct yk_trial_options *ask, struct y
 	if (!(ctx = yoke_context_new(ask->device ? backend : NULL)))
 		return yoke_error_code();
 	former = yoke_use(ctx);
+	snprintf(to->device, sizeof to->device, "%.47s", ctx->device->id);
 	int e = yk_trainer_new(c, "trial", NULL, &t);
 	if (e == 0)
 		e = yoke_stats_reset_peaks();
@@ -101,10 +102,8 @@ static int run(struct yk_config *c, const struct yk_trial_options *ask, struct y
 		e = yoke_stats(&stats);
 	to->peak = stats.pool_allocated_peak;
 	to->batch = t ? t->batch * t->replica.batches.accumulate : 0;
-	snprintf(to->device, sizeof to->device, "%.47s", ctx->device->id);
 	yk_trainer_free(t);
-	yoke_use(former);
-	yoke_context_free(ctx);
+	yk_trainer_leave(ctx, former);
 	return e;
 }
 
