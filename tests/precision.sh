@@ -118,6 +118,7 @@ if [ "$native" = "emulated emulated" ]; then
 fi
 refused 'pattern "nrom" .* named no scope' train precision=bf16-mixed allow_emulated=1 keep_f32=nrom
 refused 'precision=fp32: .*precision=bf16-mixed' check precision precision=fp32
+refused 'not even batch=1 fits' check precision memory=256K
 "$yoke" train precision=fp8 data=text >out 2>err
 [ $? -eq 2 ] && grep -q 'precision=fp8: must be one of: fp32 32-true bf16-mixed' err
 verdict "$(head -n 1 err)" $?
