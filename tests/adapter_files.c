@@ -472,7 +472,7 @@ static void test_tensors(const struct recorded_adapter *r, const char *model)
 	const char *name = all.t[0].name;
 	char path[400], text[4096];
 	float values[64] = { 0 };
-	all.n--;
+	free(all.t[--all.n].data);
 	write_adapter("tensors", r->config, &all);
 	refuse("a tensor is missing", model, "tensors", "only one of");
 	all.t[all.n++] = (struct yk_host_tensor){

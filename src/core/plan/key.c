@@ -173,8 +173,10 @@ static void keep_shapes(const struct yoke_context *ctx, struct yk_shapes *last,
 		return;
 	for (size_t k = 0; k < g->nodes; k++)
 		last->node[k] = shape_of(&g->node[k]);
-	memcpy(last->arg, g->arg, g->args * sizeof *g->arg);
-	memcpy(last->attr, g->attrs, g->nattrs * sizeof *g->attrs);
+	if (g->args)
+		memcpy(last->arg, g->arg, g->args * sizeof *g->arg);
+	if (g->nattrs)
+		memcpy(last->attr, g->attrs, g->nattrs * sizeof *g->attrs);
 	for (size_t i = 0; i < roots; i++)
 		last->root[i] = root[i].id;
 	last->args = g->args;

@@ -227,7 +227,7 @@ static bool is_equal(const struct yk_graph *g, const struct yk_node *a, const st
 {
 	bool same = a->op == b->op && a->list == b->list && a->nin == b->nin &&
 		    a->nattr == b->nattr && a->nout == b->nout &&
-		    !memcmp(yk_ins(g, a), yk_ins(g, b), a->nin * sizeof(yk_id)) &&
+		    (!a->nin || !memcmp(yk_ins(g, a), yk_ins(g, b), a->nin * sizeof(yk_id))) &&
 		    (!a->nattr ||
 		     !memcmp(yk_attrs(g, a), yk_attrs(g, b), a->nattr * sizeof(union yoke_attr)));
 	for (uint32_t i = 0; i < a->nout && same; i++)

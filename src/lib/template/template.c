@@ -117,6 +117,7 @@ static int parse_option(const char *text, bool array, const char *what, json_t *
 	if (*to && (array ? json_is_array(*to) : json_is_object(*to)))
 		return 0;
 	json_decref(*to);
+	*to = NULL;
 	return yk_fail(YOKE_EINVAL, "%s: must be a JSON %s", what, array ? "array" : "object");
 }
 
