@@ -590,7 +590,10 @@ static int child(const char *what)
 static void mode(const char *self, const char *settings, const char *what)
 {
 	char command[2048];
-	snprintf(command, sizeof command, "%s '%s' %s 2>&1", settings, self, what);
+	// a queue that is abandoned is not freed
+	const bool leaks = !strcmp(what, "hang") || !strcmp(what, "beside");
+	snprintf(command, sizeof command, "%s %s '%s' %s 2>&1",
+		 leaks ? "ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=0" : "", settings, self, what);
 	ok(tap_run(command), "%s %s", *settings ? settings : "plain", what);
 }
 
