@@ -157,6 +157,7 @@ int main(int argc, char **argv)
 		if (t % 50 == 0 || t == steps - 1)
 			printf("step %3d  loss %.4f\n", t, v);
 	}
+	yoke_optim_free(o);
 	yoke_module_free(net);
 	return bad ? fprintf(stderr, "%s\n", yoke_error()), 1 : 0;
 }
