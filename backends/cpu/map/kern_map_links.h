@@ -33,21 +33,27 @@ typedef void NAME(link_fn)(const struct yk_link *, int64_t at, VECTORS);
 #define PAIRS _Pragma("GCC unroll 4") for (int i = 0; i < COUNT; i += 2)
 #define FROM(k) from_f32(l, k, at, i)
 
-#define A_LINK(f) \
-	LINK(a_##f) \
+// A link whose `expression` is the new value of vector i of the block.
+#define VECTOR_LINK(name, expression) \
+	LINK(name) \
 	{ \
 		TAKE; \
-		EACH v[i] = f(v[i]); \
+		EACH v[i] = expression; \
 		NEXT; \
 	}
+// The same with u, the vector of memory operand k, which is the same for all elements.
+#define UNIFORM_LINK(name, k, expression) \
+	LINK(name) \
+	{ \
+		TAKE; \
+		const vf u = vf_load((const float *)l->p[k]); \
+		EACH v[i] = expression; \
+		NEXT; \
+	}
+#define A_LINK(f) VECTOR_LINK(a_##f, f(v[i]))
 #define UNARY_LINKS(code, f) \
 	A_LINK(f) \
-	LINK(m_##f) \
-	{ \
-		TAKE; \
-		EACH v[i] = f(FROM(0)); \
-		NEXT; \
-	}
+	VECTOR_LINK(m_##f, f(FROM(0)))
 // Links for functions that process several vectors step by step together.
 #define TOGETHER_LINKS(code, f) \
 	LINK(a_##f) \
@@ -63,28 +69,11 @@ typedef void NAME(link_fn)(const struct yk_link *, int64_t at, VECTORS);
 		FOURS f(v + i, 4); \
 		NEXT; \
 	}
-#define AM_LINK(f, dtype) \
-	LINK(am_##f##_##dtype) \
-	{ \
-		TAKE; \
-		EACH v[i] = f(v[i], from_##dtype(l, 0, at, i)); \
-		NEXT; \
-	}
-#define AA_LINK(f) \
-	LINK(aa_##f) \
-	{ \
-		TAKE; \
-		EACH v[i] = f(v[i], v[i]); \
-		NEXT; \
-	}
+#define AM_LINK(f, dtype) VECTOR_LINK(am_##f##_##dtype, f(v[i], from_##dtype(l, 0, at, i)))
+#define AA_LINK(f) VECTOR_LINK(aa_##f, f(v[i], v[i]))
 #define MIXED_LINKS(f, dtype) \
 	AM_LINK(f, dtype) \
-	LINK(ma_##f##_##dtype) \
-	{ \
-		TAKE; \
-		EACH v[i] = f(from_##dtype(l, 0, at, i), v[i]); \
-		NEXT; \
-	}
+	VECTOR_LINK(ma_##f##_##dtype, f(from_##dtype(l, 0, at, i), v[i]))
 #define FLOAT_LINKS(code, f) \
 	MIXED_LINKS(f, f16) \
 	MIXED_LINKS(f, bf16) \
@@ -92,40 +81,11 @@ typedef void NAME(link_fn)(const struct yk_link *, int64_t at, VECTORS);
 #define BINARY_LINKS(code, f) \
 	MIXED_LINKS(f, f32) \
 	AA_LINK(f) \
-	LINK(mm_##f) \
-	{ \
-		TAKE; \
-		EACH v[i] = f(FROM(0), FROM(1)); \
-		NEXT; \
-	} \
-	LINK(au_##f) \
-	{ \
-		TAKE; \
-		const vf u = vf_load((const float *)l->p[0]); \
-		EACH v[i] = f(v[i], u); \
-		NEXT; \
-	} \
-	LINK(ua_##f) \
-	{ \
-		TAKE; \
-		const vf u = vf_load((const float *)l->p[0]); \
-		EACH v[i] = f(u, v[i]); \
-		NEXT; \
-	} \
-	LINK(mu_##f) \
-	{ \
-		TAKE; \
-		const vf u = vf_load((const float *)l->p[1]); \
-		EACH v[i] = f(FROM(0), u); \
-		NEXT; \
-	} \
-	LINK(um_##f) \
-	{ \
-		TAKE; \
-		const vf u = vf_load((const float *)l->p[0]); \
-		EACH v[i] = f(u, FROM(1)); \
-		NEXT; \
-	}
+	VECTOR_LINK(mm_##f, f(FROM(0), FROM(1))) \
+	UNIFORM_LINK(au_##f, 0, f(v[i], u)) \
+	UNIFORM_LINK(ua_##f, 0, f(u, v[i])) \
+	UNIFORM_LINK(mu_##f, 1, f(FROM(0), u)) \
+	UNIFORM_LINK(um_##f, 0, f(u, FROM(1)))
 
 UNARY(UNARY_LINKS)
 TOGETHER(TOGETHER_LINKS)
@@ -144,19 +104,10 @@ UNARY_LINKS(CAST, i32_of_f32)
 A_LINK(f32_of_mask)
 A_LINK(i32_of_mask)
 
-#define FOLD(name, expression) \
-	LINK(name) \
-	{ \
-		TAKE; \
-		const vf u = vf_load((const float *)l->p[1]); \
-		EACH v[i] = expression; \
-		NEXT; \
-	}
-FOLD(fold_add, v[i] + FROM(0) * u)
-FOLD(fold_sub, v[i] - FROM(0) * u)
-FOLD(fold_from, FROM(0) * u - v[i])
-FOLD(fold_div, FROM(0) * u / v[i])
-#undef FOLD
+UNIFORM_LINK(fold_add, 1, v[i] + FROM(0) * u)
+UNIFORM_LINK(fold_sub, 1, v[i] - FROM(0) * u)
+UNIFORM_LINK(fold_from, 1, FROM(0) * u - v[i])
+UNIFORM_LINK(fold_div, 1, FROM(0) * u / v[i])
 
 LINK(blend)
 {
@@ -176,64 +127,24 @@ LINK(scale_add)
 
 // ---- select ----
 
-LINK(select_m)
-{
-	TAKE;
-	EACH v[i] = vf_select((vi)v[i], FROM(1), FROM(2));
-	NEXT;
-}
+VECTOR_LINK(select_m, vf_select((vi)v[i], FROM(1), FROM(2)))
 
 // `mask` loads the mask, operand 0.
 #define SELECT_LINKS(name, mask) \
-	LINK(select_b_##name) \
-	{ \
-		TAKE; \
-		EACH v[i] = vf_select(mask, v[i], FROM(2)); \
-		NEXT; \
-	} \
-	LINK(select_c_##name) \
-	{ \
-		TAKE; \
-		EACH v[i] = vf_select(mask, FROM(1), v[i]); \
-		NEXT; \
-	} \
-	LINK(select_none_##name) \
-	{ \
-		TAKE; \
-		EACH v[i] = vf_select(mask, FROM(1), FROM(2)); \
-		NEXT; \
-	}
+	VECTOR_LINK(select_b_##name, vf_select(mask, v[i], FROM(2))) \
+	VECTOR_LINK(select_c_##name, vf_select(mask, FROM(1), v[i])) \
+	VECTOR_LINK(select_none_##name, vf_select(mask, FROM(1), FROM(2)))
 SELECT_LINKS(bool, bools(l, 0, at, i))
 SELECT_LINKS(mask, (vi)FROM(0))
 
 // ---- rounding, loads and stores ----
 
-LINK(to_f16)
-{
-	TAKE;
-	EACH v[i] = vf_round_f16(v[i]);
-	NEXT;
-}
-
-LINK(to_bf16)
-{
-	TAKE;
-	EACH v[i] = vf_round_bf16(v[i]);
-	NEXT;
-}
-
-#define LOAD(dtype) \
-	LINK(load_##dtype) \
-	{ \
-		TAKE; \
-		EACH v[i] = from_##dtype(l, 0, at, i); \
-		NEXT; \
-	}
-LOAD(f32)
-LOAD(f16)
-LOAD(bf16)
-LOAD(bool)
-#undef LOAD
+VECTOR_LINK(to_f16, vf_round_f16(v[i]))
+VECTOR_LINK(to_bf16, vf_round_bf16(v[i]))
+VECTOR_LINK(load_f32, from_f32(l, 0, at, i))
+VECTOR_LINK(load_f16, from_f16(l, 0, at, i))
+VECTOR_LINK(load_bf16, from_bf16(l, 0, at, i))
+VECTOR_LINK(load_bool, from_bool(l, 0, at, i))
 
 LINK(store_f32)
 {
@@ -342,6 +253,8 @@ static void NAME(run)(const struct yk_link *first, int64_t n)
 #undef FOURS
 #undef PAIRS
 #undef FROM
+#undef VECTOR_LINK
+#undef UNIFORM_LINK
 #undef A_LINK
 #undef UNARY_LINKS
 #undef TOGETHER_LINKS
