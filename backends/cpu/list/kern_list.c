@@ -352,9 +352,9 @@ static int run_reduce(const struct yoke_op *op, uint32_t impl, void *prepared)
 		for (int64_t u = j->unit[i]; u < j->unit[i + 1]; u++) {
 			const struct yk_acc *part = (struct yk_acc *)yk_ptr(&op->workspace) + u;
 			if (each)
-				j->reducer->join(kind, &a, part);
+				j->reducer->join(kind, &a, part, 1);
 			if (each != 1)
-				j->reducer->join(kind, &all, part);
+				j->reducer->join(kind, &all, part, 1);
 		}
 		if (each)
 			ISA(yk_reduce_put)

@@ -182,6 +182,7 @@ static void finish(const struct job *j, int64_t segment, int64_t output,
 struct scratch {
 	struct yk_frame frame;
 	struct yk_columns *columns;
+	struct yk_acc *totals; // of a tile of columns
 	char *values;
 };
 
@@ -276,25 +277,27 @@ static void columns(const struct job *j, struct scratch *t, int64_t k, int64_t s
 		j->r->rows(s->kind, c, x, stride, n, row);
 	}
 	j->r->flush(s->kind, c);
-	for (int64_t i = 0; i < c->cols; i++) {
-		struct yk_acc a;
-		j->r->total(c, i, &a);
-		finish(j, segment, k * s->C + col + i, &a);
-	}
+	const int64_t output = k * s->C + col;
+	struct yk_acc *to = j->partial ? j->partial + segment * s->K * s->C + output : t->totals;
+	j->r->totals(c, to);
+	for (int64_t i = 0; i < c->cols && !j->partial; i++)
+		put(j, output + i, &to[i]);
 }
 
 static bool scratch_init(struct job *j, struct scratch *t)
 {
 	size_t frame = (j->prog.frame + 63) / 64 * 64;
 	size_t cols = (sizeof(struct yk_columns) + 63) / 64 * 64;
-	char *memory = yk_team_scratch(frame + cols + YK_STRIP * 8);
+	size_t totals = YK_STRIP * sizeof(struct yk_acc);
+	char *memory = yk_team_scratch(frame + cols + totals + YK_STRIP * 8);
 	if (!memory) {
 		atomic_store(&j->no_memory, true);
 		return false;
 	}
 	ISA(yk_frame_init)(&t->frame, &j->prog, memory);
 	t->columns = (struct yk_columns *)(memory + frame);
-	t->values = memory + frame + cols;
+	t->totals = (struct yk_acc *)(memory + frame + cols);
+	t->values = memory + frame + cols + totals;
 	return true;
 }
 
@@ -323,20 +326,20 @@ static void item(void *arg, int64_t index)
 	}
 }
 
-enum { JOIN = 2048 }; // outputs per work item of the second pass
+enum { JOIN = 256 }; // outputs per work item of the second pass
 
 static void join_item(void *arg, int64_t index)
 {
 	struct job *j = arg;
-	const int64_t outputs = j->s.K * j->s.C;
-	int64_t end = (index + 1) * JOIN < outputs ? (index + 1) * JOIN : outputs;
+	const int64_t outputs = j->s.K * j->s.C, first = index * JOIN;
+	const int64_t n = outputs - first < JOIN ? outputs - first : JOIN;
+	struct yk_acc sums[JOIN];
 
-	for (int64_t o = index * JOIN; o < end; o++) {
-		struct yk_acc a = j->partial[o];
-		for (int64_t k = 1; k < j->s.segments; k++)
-			j->r->join(j->s.kind, &a, &j->partial[k * outputs + o]);
-		put(j, o, &a);
-	}
+	memcpy(sums, j->partial + first, (size_t)n * sizeof *sums);
+	for (int64_t k = 1; k < j->s.segments; k++)
+		j->r->join(j->s.kind, sums, j->partial + k * outputs + first, n);
+	for (int64_t i = 0; i < n; i++)
+		put(j, first + i, &sums[i]);
 }
 
 // The f16 or bf16 input that the program converts to f32 and nothing else; otherwise -1.

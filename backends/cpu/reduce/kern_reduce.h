@@ -34,8 +34,8 @@ struct yk_columns {
 struct yk_reducer {
 	// Sets the result of an empty run.
 	void (*identity)(int kind, struct yk_acc *);
-	// Merges another accumulator, whose elements come later.
-	void (*join)(int kind, struct yk_acc *, const struct yk_acc *);
+	// Merges n accumulators with n others, whose elements come later.
+	void (*join)(int kind, struct yk_acc *, const struct yk_acc *later, int64_t n);
 	// Accumulates x[0..n-1], n <= YK_STRIP; x[0] has position `at`.
 	void (*run)(int kind, struct yk_acc *, const void *x, int64_t n, int64_t at);
 	// Sets the columns' initial state; c->cols is set.
@@ -44,7 +44,7 @@ struct yk_reducer {
 	void (*rows)(int kind, struct yk_columns *c, const void *x, int64_t stride,
 		     int64_t rows, int64_t at);
 	void (*flush)(int kind, struct yk_columns *c); // adds part to total
-	void (*total)(const struct yk_columns *c, int64_t column, struct yk_acc *);
+	void (*totals)(const struct yk_columns *c, struct yk_acc *); // c->cols of them
 };
 
 // Elements per segment: longer runs are reduced by segments, which are merged in order.

@@ -84,17 +84,29 @@ static bool better(int kind, W a, W b)
 	return IS_NAN(a) || (kind == YOKE_REDUCE_ARGMAX ? a > b : a < b);
 }
 
-static void join(int kind, struct yk_acc *a, const struct yk_acc *b)
+static void join(int kind, struct yk_acc *restrict a, const struct yk_acc *restrict b, int64_t n)
 {
-	W x = a->V, y = b->V;
 	switch (kind) {
-	case YOKE_REDUCE_SUM: a->V = ADD(W, x, y); break;
-	case YOKE_REDUCE_PROD: a->V = MUL(W, x, y); break;
-	case YOKE_REDUCE_MAX: a->V = y > x || IS_NAN(y) ? y : x; break;
-	case YOKE_REDUCE_MIN: a->V = y < x || IS_NAN(y) ? y : x; break;
+	case YOKE_REDUCE_SUM:
+		for (int64_t i = 0; i < n; i++)
+			a[i].V = ADD(W, a[i].V, b[i].V);
+		break;
+	case YOKE_REDUCE_PROD:
+		for (int64_t i = 0; i < n; i++)
+			a[i].V = MUL(W, a[i].V, b[i].V);
+		break;
+	case YOKE_REDUCE_MAX:
+		for (int64_t i = 0; i < n; i++)
+			a[i].V = b[i].V > a[i].V || IS_NAN(b[i].V) ? b[i].V : a[i].V;
+		break;
+	case YOKE_REDUCE_MIN:
+		for (int64_t i = 0; i < n; i++)
+			a[i].V = b[i].V < a[i].V || IS_NAN(b[i].V) ? b[i].V : a[i].V;
+		break;
 	default:
-		if (b->at >= 0 && (a->at < 0 || better(kind, y, x)))
-			*a = *b;
+		for (int64_t i = 0; i < n; i++)
+			if (b[i].at >= 0 && (a[i].at < 0 || better(kind, b[i].V, a[i].V)))
+				a[i] = b[i];
 	}
 }
 
@@ -163,7 +175,7 @@ static void run(int kind, struct yk_acc *a, const void *from, int64_t n, int64_t
 			b.at++;
 		b.at += at;
 	}
-	join(kind, a, &b);
+	join(kind, a, &b, 1);
 }
 
 static void clear(int kind, struct yk_columns *c)
@@ -175,10 +187,10 @@ static void clear(int kind, struct yk_columns *c)
 	c->depth = 0;
 }
 
-static void total(const struct yk_columns *c, int64_t column, struct yk_acc *a)
+static void totals(const struct yk_columns *c, struct yk_acc *a)
 {
-	a->V = c->total.TOTAL[column];
-	a->at = c->at[column];
+	for (int64_t i = 0; i < c->cols; i++)
+		a[i].V = c->total.TOTAL[i], a[i].at = c->at[i];
 }
 
 static void flush(int kind, struct yk_columns *c)
@@ -277,5 +289,5 @@ static void rows(int kind, struct yk_columns *c, const void *from, int64_t strid
 
 #define REDUCER \
 	{ \
-		identity, join, run, clear, rows, flush, total \
+		identity, join, run, clear, rows, flush, totals \
 	}
