@@ -17,8 +17,8 @@ enum mode {
 	WINDOWS_IN_PLACE, // few rows of a, windows: each work item packs a
 	LOCAL,           // each work item packs what it uses
 	SHARED,          // the team packs b, then each work item packs its rows of a
-	// the team packs a; a work item packs b panel by panel, during the panel's first product if
-	// rows of b are contiguous
+	// The team packs a; a work item packs b panel by panel, during the panel's first product if
+	// rows of b are contiguous. With BANDS: its columns of b, one panel of kc rows at a time.
 	COPYING
 };
 
@@ -29,8 +29,11 @@ enum {
 	BAND_ROWS = 8 * MR,      // max rows of a work item
 	BAND_COLS = 8 * NR,      // max columns of a work item
 	BAND_B = 512 << 10,      // elements of packed b that stay in L2
+	COPY_ROWS = 768,         // COPYING: max rows of a
+	COPY_ITEMS = 16,         // COPYING: min work items
 #else
 	SMALL = 1 << 17,         // min products per work item
+	COPY_ROWS = 384,         // COPYING: rows of a whose panels stay in L2
 #endif
 	MANY = 32,               // work items that suffice for load balance
 	STAYS = 64 << 10,        // bytes of unpacked b that stay in cache
@@ -39,7 +42,6 @@ enum {
 	BEYOND = 4 << 20,        // bytes of b that exceed all caches
 	LONG_RUN = 2 << 10,      // bytes of a row of b that memory streams fast
 	FEW_ROWS = MR < 6 ? 4 * MR : 24, // max rows of a for which b is read in place
-	COPY_ROWS = 384,                 // COPYING: rows of a whose panels stay in L2
 	COPY_COLS = 4 * NR,              // COPYING: max columns of a work item
 	WINDOW_ROWS = 16, // max rows of a for which windows are read in place
 	TURN_ROWS = 1024, // max rows of a for which each work item transposes its panels of b
@@ -247,6 +249,22 @@ static int64_t band_depth(const struct yk_gemm *g, const struct yk_blocking *c)
 	return c->mb <= MR ? g->k : depth < c->kc ? c->kc : depth;
 }
 
+// True if a has so few rows that storing all of packed b would cost much of the product.
+static bool prefers_copying(const struct yk_gemm *g)
+{
+	return g->m <= COPY_ROWS && g->n >= 2 * g->m && g->n >= COPY_ITEMS * 2 * NR &&
+	       g->k >= KC / 2;
+}
+
+static void block_copying(const struct yk_gemm *g, struct yk_blocking *c)
+{
+	c->mb = yk_ceil_div(g->m, MR) * MR;
+	c->nb = yk_min(BAND_COLS, g->n / COPY_ITEMS / NR * NR);
+	c->ns = 0;
+	c->ks = g->k;
+	c->share_a = !reads_rows_in_place(g, c);
+}
+
 static void block_bands(const struct yk_gemm *g, struct yk_blocking *c)
 {
 	c->mb = even(g->m, BAND_ROWS, MR);
@@ -382,6 +400,11 @@ static struct yk_blocking blocking(const struct yk_gemm *g)
 		    products(g->m, g->n, g->k) < 8. * SMALL) {
 		c.mode = LOCAL;
 		block_local(g, &c);
+#ifdef BANDS
+	} else if (prefers_copying(g)) {
+		c.mode = COPYING;
+		block_copying(g, &c);
+#endif
 	} else {
 		c.mode = SHARED;
 #ifdef BANDS

@@ -110,8 +110,8 @@ static void pack_b_at(P *to, const struct yk_gemm *g, const char *from, int64_t 
 static void finish(const struct yk_gemm *g, struct scratch *r, T *sums, int64_t ld,
 		   int64_t c, int64_t j0, int64_t m, int64_t n)
 {
-	enum { SQUARE = 32 };
-	T turned[SQUARE * SQUARE];
+	enum { COLS = 16, ROWS = 256 };
+	T turned[COLS * ROWS];
 
 #ifndef PAIRS
 	if (g->win && !g->win->along) {
@@ -129,12 +129,11 @@ static void finish(const struct yk_gemm *g, struct scratch *r, T *sums, int64_t 
 		return;
 	}
 	// The sums are the transpose of the result, see orient.
-	for (int64_t j = 0; j < n; j += SQUARE)
-		for (int64_t i = 0; i < m; i += SQUARE) {
-			int64_t w = yk_min(SQUARE, n - j), h = yk_min(SQUARE, m - i);
-			for (int64_t q = 0; q < w; q++)
-				for (int64_t k = 0; k < h; k++)
-					turned[q * h + k] = sums[(i + k) * ld + j + q];
+	for (int64_t j = 0; j < n; j += COLS)
+		for (int64_t i = 0; i < m; i += ROWS) {
+			const int w = (int)yk_min(COLS, n - j), h = (int)yk_min(ROWS, m - i);
+			pack_transposed((P *)turned, h, (const char *)(sums + i * ld + j),
+					ld * (int64_t)sizeof(T), h, w);
 			ISA(yk_epilogue_run)
 			(g->map, r->map, turned, h, c + i * g->cm + j * g->cn, w, h);
 		}
@@ -410,7 +409,9 @@ static void copying_item(void *arg, int64_t item)
 	if (!direct)
 		finish(g, &r, c, ldc, to, j0, m, n);
 }
+#endif
 
+#if !defined PAIRS || defined BANDS
 static void run_copying(struct job *job)
 {
 	const struct yk_gemm *g = job->g;
@@ -418,7 +419,11 @@ static void run_copying(struct job *job)
 	job->a = g->a;
 	job->ks = g->k;
 	yk_team_run(yk_ceil_div(g->k, g->blocking.kc) * items_of_a(job), pack_item, job);
+#ifdef BANDS
+	yk_team_run(items(g, &g->blocking), local_item, job);
+#else
 	yk_team_run(items(g, &g->blocking), copying_item, job);
+#endif
 }
 #endif
 
@@ -466,7 +471,7 @@ int ENTRY_RUN(const struct yk_gemm *g)
 			    run[g->blocking.mode], &job);
 	else if (!g->workspace && workspace_of(g))
 		return yk_cpu_fail(YOKE_EINVAL, "contract: no workspace given");
-#ifndef PAIRS
+#if !defined PAIRS || defined BANDS
 	else if (g->blocking.mode == COPYING)
 		run_copying(&job);
 #endif

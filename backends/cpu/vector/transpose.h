@@ -54,12 +54,14 @@ YK_INLINE void pack_transposed(CELL *to, const int width, const char *from, int6
 		}
 		for (; i < wide; i++)
 			for (int64_t p = l; p < end; p++)
-				to[p * width + i] = *(const cell_u *)(from + i * stride + p * size);
+				((cell_u *)to)[p * width + i] =
+					*(const cell_u *)(from + i * stride + p * size);
 		l = end;
 	}
 	for (; l < depth; l++)
 		for (int i = 0; i < wide; i++)
-			to[l * width + i] = *(const cell_u *)(from + i * stride + l * size);
+			((cell_u *)to)[l * width + i] =
+				*(const cell_u *)(from + i * stride + l * size);
 }
 
 #undef CELL
