@@ -186,18 +186,25 @@ struct yk_frame {
 	// For a value in place in 16 bits: its register, which holds the rest of the strip that
 	// does not fill a block of a chain; otherwise NULL.
 	const char *wide[YOKE_MAP_MAX_INSNS];
-	// For yk_frame_next: shifts is set if strips differ only in the addresses of their links;
-	// shift, stored after the links, holds the distances between two strips.
+	// For yk_frame_next: shifts is set if strips differ only in the addresses of their links,
+	// those of `move`. was: the addresses in the first strip. Both arrays are stored after the
+	// links.
 	// splat: the inputs whose value for all of a row is in a register.
 	bool shifts;
-	struct yk_shift *shift;
+	struct yk_was *was;
+	struct yk_move *move;
+	int moves;
 	const struct yk_step *splat[YOKE_MAP_MAX_INSNS];
 	int splats;
 };
 
-struct yk_shift {
-	char *p[3]; // addresses in the first strip, until the second has run
-	int64_t by[3];
+struct yk_was { // a link's operands in the first strip
+	char *p[3];
+};
+
+struct yk_move { // an address and its distance between two strips
+	char **at;
+	int64_t by;
 };
 
 // Places the registers in `memory` (prog->frame bytes, aligned to 64) and computes the uniform

@@ -404,5 +404,6 @@ void ISA(yk_prog_link)(struct yk_prog *p, const int *reader)
 		k = end;
 	}
 	p->links = (p->frame + 63) / 64 * 64;
-	p->frame = p->links + (size_t)p->nform * (sizeof(struct yk_link) + sizeof(struct yk_shift));
+	p->frame = p->links + (size_t)p->nform * (sizeof(struct yk_link) + sizeof(struct yk_was) +
+						  3 * sizeof(struct yk_move));
 }

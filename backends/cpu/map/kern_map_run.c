@@ -76,7 +76,8 @@ void ISA(yk_frame_init)(struct yk_frame *f, const struct yk_prog *p, void *memor
 	f->prog = p;
 	f->registers = memory;
 	f->link = (struct yk_link *)(f->registers + p->links);
-	f->shift = (struct yk_shift *)(f->link + p->nform);
+	f->was = (struct yk_was *)(f->link + p->nform);
+	f->move = (struct yk_move *)(f->was + p->nform);
 	f->shifts = false;
 	memset(f->wide, 0, sizeof f->wide);
 	for (int k = 0; k < p->nstep; k++) {
@@ -549,13 +550,15 @@ static void find_shifts(struct yk_frame *f, enum yk_link_size size)
 	const struct yk_prog *p = f->prog;
 
 	f->link->loop = ISA(yk_link_loop)(f->link, size);
+	f->moves = 0;
 	for (int i = 0; i < p->nform; i++) {
 		const struct yk_form *form = &p->form[i];
 		for (int k = 0; k < 3; k++) {
 			int64_t by = form->value[k] < 0 ? 0 :
 							  (int64_t)((uintptr_t)f->link[i].p[k] -
-								    (uintptr_t)f->shift[i].p[k]);
-			f->shift[i].by[k] = by;
+								    (uintptr_t)f->was[i].p[k]);
+			if (by)
+				f->move[f->moves++] = (struct yk_move){ &f->link[i].p[k], by };
 			// non-temporal stores were selected by alignment
 			if (form->out >= 0 && p->stream[form->out] && by % 64)
 				f->shifts = false;
@@ -565,18 +568,11 @@ static void find_shifts(struct yk_frame *f, enum yk_link_size size)
 
 void ISA(yk_frame_next)(struct yk_frame *f, int64_t strip, int64_t first, int64_t n)
 {
-	const int count = f->prog->nform;
 	const enum yk_link_size size = size_of(n);
 
 	if (strip > 1 && f->shifts) {
-		// One by one, which the empty asm enforces: a vector of them would wait for parts
-		// that were just stored.
-		for (int i = 0; i < count; i++)
-			for (int k = 0; k < 3; k++) {
-				char *to = f->link[i].p[k] + f->shift[i].by[k];
-				__asm__("" : "+r"(to));
-				f->link[i].p[k] = to;
-			}
+		for (int i = 0; i < f->moves; i++)
+			*f->move[i].at += f->move[i].by;
 		for (int i = 0; i < f->splats; i++) {
 			const struct yk_step *s = f->splat[i];
 			const struct yk_operand *o = &f->prog->in[s->input];
@@ -588,8 +584,8 @@ void ISA(yk_frame_next)(struct yk_frame *f, int64_t strip, int64_t first, int64_
 		return;
 	}
 	if (strip == 1 && f->shifts)
-		for (int i = 0; i < count; i++)
-			memcpy(f->shift[i].p, f->link[i].p, sizeof f->link[i].p);
+		for (int i = 0; i < f->prog->nform; i++)
+			memcpy(f->was[i].p, f->link[i].p, sizeof f->was[i].p);
 	ISA(yk_frame_run)(f, first, n);
 	if (strip == 1 && f->shifts)
 		find_shifts(f, size);
