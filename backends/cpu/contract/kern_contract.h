@@ -109,6 +109,9 @@ void ISA(yk_epilogue_bind)(struct yk_epilogue *, void *memory, const struct yoke
 // Scratch of one thread, aligned to 64; yk_epilogue_begin initializes it once per work item.
 size_t ISA(yk_epilogue_memory)(const struct yk_epilogue *);
 void ISA(yk_epilogue_begin)(const struct yk_epilogue *, void *memory);
+// Prefetches the map's operands and results for a tile to L2.
+void ISA(yk_epilogue_prefetch)(const struct yk_epilogue *, int64_t first, int64_t rows,
+			       int64_t cols);
 // tile (rows, cols): sums in f32, or f64 if that is the product's dtype, rows ld apart;
 // overwritten. It starts at element `first` of the result, in row-major order.
 void ISA(yk_epilogue_run)(const struct yk_epilogue *, void *memory, void *tile,

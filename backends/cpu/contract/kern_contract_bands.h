@@ -88,6 +88,8 @@ static void run_bands(struct bands *s, const P *b, int64_t width, int64_t j, int
 		const int64_t rows = yk_min(MR, p->m - i), to = p->c + i * g->cm;
 		if (s->ahead > end)
 			prefetch_part(s, end, s->ahead, i / MR, yk_ceil_div(p->m, MR));
+		if (last && g->map && g->cn == 1)
+			ISA(yk_epilogue_prefetch)(g->map, to, rows, p->n);
 		T *c = direct ? sums_at(g, to) : s->sums + (s->all ? i * s->ld : 0);
 		for (int64_t q = l; q < end; q += kc) {
 			const int64_t k = yk_min(kc, end - q);

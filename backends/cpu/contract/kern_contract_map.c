@@ -122,6 +122,26 @@ void ISA(yk_epilogue_begin)(const struct yk_epilogue *e, void *memory)
 	ISA(yk_frame_init)(&l->frame, &l->prog, l->registers);
 }
 
+// Prefetches elements first .. first + cols - 1 of the operand, and as many in the next rows.
+static void prefetch(const struct yk_epilogue *e, const struct yk_operand *o, int64_t first,
+		     int64_t rows, int64_t cols)
+{
+	enum { LINE = 64 };
+
+	for (int64_t i = 0; o->linear && !o->scalar && i < rows; i++, first += e->cols)
+		for (int64_t at = 0; at < cols * o->size; at += LINE)
+			__builtin_prefetch(o->base + first * o->size + at, 0, 2);
+}
+
+void ISA(yk_epilogue_prefetch)(const struct yk_epilogue *e, int64_t first, int64_t rows,
+			       int64_t cols)
+{
+	for (int k = 1; k < e->prog.map->nin; k++)
+		prefetch(e, &e->prog.in[k], first, rows, cols);
+	for (int o = 0; o < e->prog.nout; o++)
+		prefetch(e, &e->prog.out[o], first, rows, cols);
+}
+
 // A result with one element is a uniform value, which is computed when the frame is prepared.
 static void run_one(const struct yk_epilogue *e, struct live *l, const char *sum)
 {
