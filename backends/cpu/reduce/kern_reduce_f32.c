@@ -41,10 +41,18 @@ YK_INLINE void add_halves(const int dtype, float *part, const uint16_t *x, int64
 	vf_put(part, v, n);
 }
 
+// Prefetches the next rows, because a tile's rows are too far apart for the hardware.
 YK_INLINE void some_halves(const int dtype, float *part, const uint16_t *x, int64_t n,
 			   int64_t stride, const int rows, bool fresh)
 {
+	enum { LINE = VF > 32 ? VF : 32 }; // a cache line, if vectors are not longer
 	int64_t i = 0;
+	for (; i + LINE <= n; i += LINE) {
+		for (int r = 0; r < rows; r++)
+			__builtin_prefetch(x + (rows + r) * stride + i);
+		for (int64_t j = i; j < i + LINE; j += VF)
+			add_halves(dtype, part + j, x + j, VF, stride, rows, fresh);
+	}
 	for (; i + VF <= n; i += VF)
 		add_halves(dtype, part + i, x + i, VF, stride, rows, fresh);
 	if (i < n)
