@@ -91,6 +91,16 @@ static inline bool yk_gemm_can_return(int operands, int result)
 #ifdef YK_ISA
 // ---- epilogues (kern_contract_map.c) ----
 
+// Prefetches the cache lines of `bytes` bytes to L2.
+static inline void yk_prefetch_lines(const char *from, int64_t bytes)
+{
+	enum { LINE = 64 };
+	const int64_t before = (int64_t)((uintptr_t)from % LINE);
+
+	for (int64_t at = -before; at < bytes; at += LINE)
+		__builtin_prefetch(from + at, 0, 2);
+}
+
 struct yk_epilogue {
 	struct yk_prog prog;
 	int64_t cols;       // columns of the result

@@ -2,8 +2,7 @@
 // Work items of products by tiles. An item computes its block of c in bands of MR rows: the sums of
 // a band are finished while a near cache has them, and its rows of a are read in place where a is
 // contiguous along k. The item's block of packed b stays in L2 from band to band. If k is too long
-// for that, the item takes a part of k at a time and keeps the sums of all its bands. An item that
-// packs b itself prefetches the rows of its next part meanwhile.
+// for that, the item takes a part of k at a time and keeps the sums of all its bands.
 // Included by kern_contract_gemm.h for a level that defines BANDS, multiply_band, packed_band,
 // band_in_place, begin_tiles and end_tiles.
 
@@ -15,8 +14,7 @@ struct bands {
 	T *sums;    // of the current band, or of all, unless they are in c
 	int64_t ld; // of sums
 	bool all;   // sums holds all bands
-	// rows of b before this one are prefetched while those before them are multiplied
-	int64_t ahead;
+	int64_t ahead; // rows of b, up to this one, to prefetch during the current part; 0: none
 };
 
 // Elements of scratch for a panel of a and the sums; deep: how much of k is processed at a time.
@@ -60,17 +58,13 @@ static struct band band_at(const struct bands *s, int64_t i, int64_t m, int64_t 
 // Prefetches part i of `parts` of rows l .. end - 1 of the block's columns of b, in memory.
 static void prefetch_part(const struct bands *s, int64_t l, int64_t end, int64_t i, int64_t parts)
 {
-	enum { LINE = 64 };
 	const struct yk_gemm *g = s->job->g;
 	const bool rows = by_rows(g->bn, g->bk);
 	const int64_t runs = rows ? end - l : s->p.n, step = rows ? g->bk : g->bn;
 	const int64_t bytes = (rows ? s->p.n : end - l) * (int64_t)g->esize;
 
-	for (int64_t r = runs * i / parts; r < runs * (i + 1) / parts; r++) {
-		const char *from = at(g, s->p.b, l, g->bk, r, step);
-		for (int64_t x = 0; x < bytes; x += LINE)
-			__builtin_prefetch(from + x, 0, 2);
-	}
+	for (int64_t r = runs * i / parts; r < runs * (i + 1) / parts; r++)
+		yk_prefetch_lines(at(g, s->p.b, l, g->bk, r, step), bytes);
 }
 
 // Adds the products of columns l .. end - 1 of a. Their rows of b: blocks of kc rows, `width`
@@ -101,21 +95,21 @@ static void run_bands(struct bands *s, const P *b, int64_t width, int64_t j, int
 		if (last && !direct && !together)
 			finish(g, &s->r, c, s->ld, to, s->job->j0 + p->j, rows, p->n);
 	}
-	if (last && together) // whose rows are as long as the bands are many
+	if (last && together) // so that a row of the result has the length of all bands
 		finish(g, &s->r, s->sums, s->ld, p->c, s->job->j0 + p->j, p->m, p->n);
 }
 
-// Packs b itself: kc rows at a time if there is no second band to read them again, or if packing
-// them would wait for memory.
+// Packs b itself: kc rows at a time if there is no second band to read them again, or if it
+// prefetches the next ones (OWN_COLUMNS).
 static void local_item(void *arg, int64_t item)
 {
 	struct job *job = arg;
 	const struct yk_gemm *g = job->g;
 	struct bands s = { .job = job, .p = work_of(job, item) };
 	const int64_t kc = g->blocking.kc, width = yk_ceil_div(s.p.n, NR) * NR;
-	const bool copying = g->blocking.mode == COPYING;
+	const bool own_columns = g->blocking.mode == OWN_COLUMNS;
 	const int64_t deep =
-		yk_min(g->k, s.p.m <= MR || copying ? kc : band_depth(g, &g->blocking));
+		yk_min(g->k, s.p.m <= MR || own_columns ? kc : band_depth(g, &g->blocking));
 	const int64_t own = band_scratch(&s, s.p.m <= MR ? g->k : deep, g->k);
 
 	if (!band_begin(&s, job, own + width * DEPTH(deep)))
@@ -128,7 +122,7 @@ static void local_item(void *arg, int64_t item)
 			pack_b(b + DEPTH(q - l) * width, g, at(g, s.p.b, q, g->bk, 0, 0), s.p.n, k,
 			       0, k);
 		}
-		s.ahead = copying ? yk_min(g->k, end + deep) : 0;
+		s.ahead = own_columns ? yk_min(g->k, end + deep) : 0;
 		run_bands(&s, b, width, 0, l, end, end == g->k);
 	}
 	end_tiles();

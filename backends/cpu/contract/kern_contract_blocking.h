@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a contraction is divided into work items and panels, for one element type T. All sizes follow
 // from the shape, never from the number of threads; no sum over k is divided among threads. LOCAL,
-// SHARED, COPYING and WINDOWS_IN_PLACE sum an element in the same order, because their panels
-// depend on k alone; so does STRIPS_IN_PLACE if its strips are as long as panels. DOTS_IN_PLACE has
-// a different order.
+// SHARED, COPYING, OWN_COLUMNS and WINDOWS_IN_PLACE sum an element in the same order, because
+// their panels depend on k alone; so does STRIPS_IN_PLACE if its strips are as long as panels.
+// DOTS_IN_PLACE has a different order.
 // Included by kern_contract_gemm.h. KC is the length of a panel. Packed panels consist of elements
 // P, DEPTH(k) of them along k: T itself, or pairs of bf16 (PAIRS).
 
@@ -17,31 +17,37 @@ enum mode {
 	WINDOWS_IN_PLACE, // few rows of a, windows: each work item packs a
 	LOCAL,           // each work item packs what it uses
 	SHARED,          // the team packs b, then each work item packs its rows of a
-	// The team packs a; a work item packs b panel by panel, during the panel's first product if
-	// rows of b are contiguous. With BANDS: its columns of b, one panel of kc rows at a time.
-	COPYING
+	// the team packs a; a work item packs b panel by panel, during the panel's first product if
+	// rows of b are contiguous
+	COPYING,
+	// BANDS: a work item packs its columns of b, kc rows at a time, and prefetches the next
+	// ones meanwhile; the team packs a if its rows cannot be read in place
+	OWN_COLUMNS
 };
 
 enum {
+	MANY = 32,               // work items that suffice for load balance
 	L2_COLS = 256 / NR * NR, // columns of packed b that stay in L2
 #ifdef BANDS
 	SMALL = 1 << 19,         // min products per work item
 	BAND_ROWS = 8 * MR,      // max rows of a work item
 	BAND_COLS = 8 * NR,      // max columns of a work item
 	BAND_B = 512 << 10,      // elements of packed b that stay in L2
-	COPY_ROWS = 768,         // COPYING: max rows of a
-	COPY_ITEMS = 16,         // COPYING: min work items
+	// OWN_COLUMNS: max rows of a, min columns of a work item (narrower ones load a too often),
+	// min work items
+	OWN_ROWS = 768,
+	OWN_COLS = 2 * NR,
+	OWN_ITEMS = MANY / 2,
 #else
 	SMALL = 1 << 17,         // min products per work item
-	COPY_ROWS = 384,         // COPYING: rows of a whose panels stay in L2
 #endif
-	MANY = 32,               // work items that suffice for load balance
 	STAYS = 64 << 10,        // bytes of unpacked b that stay in cache
 	OUTSIDE = 1 << 20,       // bytes of a that exceed L2
 	RESIDENT = 256 << 10,            // bytes of unpacked b that stay in L2 beside a and c
 	BEYOND = 4 << 20,        // bytes of b that exceed all caches
 	LONG_RUN = 2 << 10,      // bytes of a row of b that memory streams fast
 	FEW_ROWS = MR < 6 ? 4 * MR : 24, // max rows of a for which b is read in place
+	COPY_ROWS = 384,                 // COPYING: rows of a whose panels stay in L2
 	COPY_COLS = 4 * NR,              // COPYING: max columns of a work item
 	WINDOW_ROWS = 16, // max rows of a for which windows are read in place
 	TURN_ROWS = 1024, // max rows of a for which each work item transposes its panels of b
@@ -249,17 +255,19 @@ static int64_t band_depth(const struct yk_gemm *g, const struct yk_blocking *c)
 	return c->mb <= MR ? g->k : depth < c->kc ? c->kc : depth;
 }
 
-// True if a has so few rows that storing all of packed b would cost much of the product.
-static bool prefers_copying(const struct yk_gemm *g)
+// True if a has so few rows that storing all of packed b would cost much of the product, and is not
+// so large that loading it again for each work item would cost more.
+static bool prefers_own_columns(const struct yk_gemm *g, const struct yk_blocking *c)
 {
-	return g->m <= COPY_ROWS && g->n >= 2 * g->m && g->n >= COPY_ITEMS * 2 * NR &&
-	       g->k >= KC / 2;
+	return g->batches == 1 && g->m <= OWN_ROWS && g->n >= 2 * g->m &&
+	       g->n >= OWN_ITEMS * OWN_COLS && g->k >= KC / 2 &&
+	       (reads_rows_in_place(g, c) || products(g->m, 1, g->k) * sizeof(P) <= 2. * COPY_A);
 }
 
-static void block_copying(const struct yk_gemm *g, struct yk_blocking *c)
+static void block_own_columns(const struct yk_gemm *g, struct yk_blocking *c)
 {
 	c->mb = yk_ceil_div(g->m, MR) * MR;
-	c->nb = yk_min(BAND_COLS, g->n / COPY_ITEMS / NR * NR);
+	c->nb = yk_min(BAND_COLS, g->n / OWN_ITEMS / NR * NR);
 	c->ns = 0;
 	c->ks = g->k;
 	c->share_a = !reads_rows_in_place(g, c);
@@ -401,9 +409,9 @@ static struct yk_blocking blocking(const struct yk_gemm *g)
 		c.mode = LOCAL;
 		block_local(g, &c);
 #ifdef BANDS
-	} else if (prefers_copying(g)) {
-		c.mode = COPYING;
-		block_copying(g, &c);
+	} else if (prefers_own_columns(g, &c)) {
+		c.mode = OWN_COLUMNS;
+		block_own_columns(g, &c);
 #endif
 	} else {
 		c.mode = SHARED;

@@ -110,8 +110,9 @@ static void pack_b_at(P *to, const struct yk_gemm *g, const char *from, int64_t 
 static void finish(const struct yk_gemm *g, struct scratch *r, T *sums, int64_t ld,
 		   int64_t c, int64_t j0, int64_t m, int64_t n)
 {
-	enum { COLS = 16, ROWS = 256 };
-	T turned[COLS * ROWS];
+	// ROWS: long enough that the map's work per row does not matter
+	enum { ROWS = 256, CELLS = (16 << 10) / sizeof(T) };
+	T turned[CELLS];
 
 #ifndef PAIRS
 	if (g->win && !g->win->along) {
@@ -129,14 +130,16 @@ static void finish(const struct yk_gemm *g, struct scratch *r, T *sums, int64_t 
 		return;
 	}
 	// The sums are the transpose of the result, see orient.
-	for (int64_t j = 0; j < n; j += COLS)
-		for (int64_t i = 0; i < m; i += ROWS) {
-			const int w = (int)yk_min(COLS, n - j), h = (int)yk_min(ROWS, m - i);
+	for (int64_t i = 0; i < m; i += ROWS) {
+		const int h = (int)yk_min(ROWS, m - i), cols = CELLS / h;
+		for (int64_t j = 0; j < n; j += cols) {
+			const int w = (int)yk_min(cols, n - j);
 			pack_transposed((P *)turned, h, (const char *)(sums + i * ld + j),
 					ld * (int64_t)sizeof(T), h, w);
 			ISA(yk_epilogue_run)
 			(g->map, r->map, turned, h, c + i * g->cm + j * g->cn, w, h);
 		}
+	}
 }
 
 #ifndef PAIRS
@@ -412,18 +415,15 @@ static void copying_item(void *arg, int64_t item)
 #endif
 
 #if !defined PAIRS || defined BANDS
-static void run_copying(struct job *job)
+// COPYING and OWN_COLUMNS: the team packs a at most, `item` packs what it uses of b.
+static void run_packing_b(struct job *job, void (*item)(void *, int64_t))
 {
 	const struct yk_gemm *g = job->g;
 
 	job->a = g->a;
 	job->ks = g->k;
 	yk_team_run(yk_ceil_div(g->k, g->blocking.kc) * items_of_a(job), pack_item, job);
-#ifdef BANDS
-	yk_team_run(items(g, &g->blocking), local_item, job);
-#else
-	yk_team_run(items(g, &g->blocking), copying_item, job);
-#endif
+	yk_team_run(items(g, &g->blocking), item, job);
 }
 #endif
 
@@ -471,9 +471,13 @@ int ENTRY_RUN(const struct yk_gemm *g)
 			    run[g->blocking.mode], &job);
 	else if (!g->workspace && workspace_of(g))
 		return yk_cpu_fail(YOKE_EINVAL, "contract: no workspace given");
-#if !defined PAIRS || defined BANDS
+#ifndef PAIRS
 	else if (g->blocking.mode == COPYING)
-		run_copying(&job);
+		run_packing_b(&job, copying_item);
+#endif
+#ifdef BANDS
+	else if (g->blocking.mode == OWN_COLUMNS)
+		run_packing_b(&job, local_item);
 #endif
 	else
 		run_shared(&job);

@@ -126,11 +126,8 @@ void ISA(yk_epilogue_begin)(const struct yk_epilogue *e, void *memory)
 static void prefetch(const struct yk_epilogue *e, const struct yk_operand *o, int64_t first,
 		     int64_t rows, int64_t cols)
 {
-	enum { LINE = 64 };
-
 	for (int64_t i = 0; o->linear && !o->scalar && i < rows; i++, first += e->cols)
-		for (int64_t at = 0; at < cols * o->size; at += LINE)
-			__builtin_prefetch(o->base + first * o->size + at, 0, 2);
+		yk_prefetch_lines(o->base + first * o->size, cols * o->size);
 }
 
 void ISA(yk_epilogue_prefetch)(const struct yk_epilogue *e, int64_t first, int64_t rows,

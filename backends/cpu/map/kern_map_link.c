@@ -404,6 +404,7 @@ void ISA(yk_prog_link)(struct yk_prog *p, const int *reader)
 		k = end;
 	}
 	p->links = (p->frame + 63) / 64 * 64;
-	p->frame = p->links + (size_t)p->nform * (sizeof(struct yk_link) + sizeof(struct yk_was) +
-						  3 * sizeof(struct yk_move));
+	const size_t each = sizeof(struct yk_link) + 3 * sizeof(struct yk_move) +
+			    sizeof(struct yk_was);
+	p->frame = p->links + (size_t)p->nform * each;
 }

@@ -76,8 +76,8 @@ void ISA(yk_frame_init)(struct yk_frame *f, const struct yk_prog *p, void *memor
 	f->prog = p;
 	f->registers = memory;
 	f->link = (struct yk_link *)(f->registers + p->links);
-	f->was = (struct yk_was *)(f->link + p->nform);
-	f->move = (struct yk_move *)(f->was + p->nform);
+	f->move = (struct yk_move *)(f->link + p->nform);
+	f->was = (struct yk_was *)(f->move + 3 * (size_t)p->nform);
 	f->shifts = false;
 	memset(f->wide, 0, sizeof f->wide);
 	for (int k = 0; k < p->nstep; k++) {

@@ -167,11 +167,17 @@ static void put(const struct job *j, int64_t output, const struct yk_acc *a)
 	((char *)yk_ptr(v) + offset * (int64_t)yk_esize(v->dtype), v->dtype, j->s.kind, a);
 }
 
+// The accumulator in which a segment leaves an output, if there are several segments.
+static struct yk_acc *partial(const struct job *j, int64_t segment, int64_t output)
+{
+	return j->partial + segment * j->s.K * j->s.C + output;
+}
+
 static void finish(const struct job *j, int64_t segment, int64_t output,
 		   const struct yk_acc *a)
 {
 	if (j->partial)
-		j->partial[segment * j->s.K * j->s.C + output] = *a;
+		*partial(j, segment, output) = *a;
 	else
 		put(j, output, a);
 }
@@ -278,7 +284,7 @@ static void columns(const struct job *j, struct scratch *t, int64_t k, int64_t s
 	}
 	j->r->flush(s->kind, c);
 	const int64_t output = k * s->C + col;
-	struct yk_acc *to = j->partial ? j->partial + segment * s->K * s->C + output : t->totals;
+	struct yk_acc *to = j->partial ? partial(j, segment, output) : t->totals;
 	j->r->totals(c, to);
 	for (int64_t i = 0; i < c->cols && !j->partial; i++)
 		put(j, output + i, &to[i]);
@@ -326,7 +332,7 @@ static void item(void *arg, int64_t index)
 	}
 }
 
-enum { JOIN = 256 }; // outputs per work item of the second pass
+enum { JOIN = 256 }; // outputs per work item of the second pass, on its stack
 
 static void join_item(void *arg, int64_t index)
 {
