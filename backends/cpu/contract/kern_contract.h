@@ -88,10 +88,8 @@ static inline bool yk_gemm_can_return(int operands, int result)
 	       (result == yoke_i32 && (operands == yoke_i8 || operands == yoke_u8));
 }
 
-#ifdef YK_ISA
-// ---- epilogues (kern_contract_map.c) ----
-
-// Prefetches the cache lines of `bytes` bytes to L2.
+// Prefetches the cache lines of `bytes` bytes to L2. GCC removes calls of functions that only
+// prefetch, unless an asm keeps them.
 static inline void yk_prefetch_lines(const char *from, int64_t bytes)
 {
 	enum { LINE = 64 };
@@ -99,7 +97,11 @@ static inline void yk_prefetch_lines(const char *from, int64_t bytes)
 
 	for (int64_t at = -before; at < bytes; at += LINE)
 		__builtin_prefetch(from + at, 0, 2);
+	__asm__ volatile("");
 }
+
+#ifdef YK_ISA
+// ---- epilogues (kern_contract_map.c) ----
 
 struct yk_epilogue {
 	struct yk_prog prog;
